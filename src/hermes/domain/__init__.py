@@ -1,0 +1,1 @@
+"""Layer 1: nouns and protocols of the whole house; standard library only."""
