@@ -10,7 +10,7 @@ from typing import NewType, TypeAlias, Union
 
 from hermes.domain.principal import Tenant
 
-JSON: TypeAlias = Union[None, bool, int, float, str, Sequence["JSON"], Mapping[str, "JSON"]]
+JSON: TypeAlias = Union[bool, int, float, str, Sequence["JSON"], Mapping[str, "JSON"], None]  # noqa: UP007 - it names itself
 Data: TypeAlias = Mapping[str, JSON]
 EventId = NewType("EventId", str)
 Stream = NewType("Stream", str)

@@ -1,4 +1,4 @@
-"""Who acts. A Principal is an argument all the way down to SQL; it is never taken from the surroundings or from text."""
+"""Who acts. A Principal is an argument all the way down to SQL, never taken from the surroundings or from text."""
 
 from dataclasses import dataclass
 from typing import Literal, NewType

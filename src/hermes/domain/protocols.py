@@ -1,6 +1,7 @@
 """The seams: what one part may expect of another without knowing it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from hermes.domain.clock import Micros
@@ -39,6 +40,10 @@ class Tx(Protocol):
         """Return every row."""
         ...
 
+    def announce(self, topic: str) -> None:
+        """Ring the doorbell for `topic` once the work is committed."""
+        ...
+
     def order(self) -> None:
         """From here to the commit no other writer that asked for order is between us and the disk.
 
@@ -61,17 +66,25 @@ class Store(Protocol):
         ...
 
     async def read(self, work: Callable[[Tx], T]) -> T:
-        """Run `work` on one consistent snapshot."""
+        """Run `work` on one consistent snapshot; it cannot write."""
+        ...
+
+
+class Bell(Protocol):
+    """One listener of a doorbell; belongs to one task."""
+
+    async def wait(self, seconds: float) -> bool:
+        """Return True when it has rung since the last wait, False when `seconds` have passed in silence."""
         ...
 
 
 class Doorbell(Protocol):
     """Says that something may have changed. It may ring for nothing; a lost ring costs a second, never a fact."""
 
-    def ring(self) -> None:
-        """Wake everybody who waits; callable from any thread."""
+    def ring(self, topics: Collection[str]) -> None:
+        """Wake everybody who listens to one of `topics`; called on the event loop."""
         ...
 
-    async def wait(self, timeout: float) -> bool:
-        """Return True when it rang since this listener last waited, False after `timeout` seconds."""
+    def listen(self, topic: str) -> AbstractContextManager[Bell]:
+        """Begin to listen; rings from now on are remembered until waited for."""
         ...

@@ -1,0 +1,156 @@
+"""The store: opened once, checked, brought to the present schema, then one writer and a few readers.
+
+Invariant: `write` answers after the commit or not at all.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hermes.domain.clock import Clock
+from hermes.domain.errors import LimitReached, Misconfigured, Unavailable
+from hermes.domain.protocols import Probe, Tx, no_probe
+from hermes.store import evolution
+from hermes.store.engine import Connection, Engine
+from hermes.store.reader import Readers
+from hermes.store.sqlite import MEMORY, SqliteEngine, Synchronous
+from hermes.store.writer import Changed, Piece, Writer
+
+T = TypeVar("T")
+
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the database is and how it is used."""
+
+    url: str
+    """`sqlite:///path`, `memory://` or `postgresql://…`."""
+    home: Path | None = None
+    """Where backups go; without it none is made before a migration (tests, memory)."""
+    synchronous: Synchronous = "full"
+    busy_seconds: float = 5.0
+    seconds: float = 30.0
+    """How long a caller waits for an answer."""
+    queue_limit: int = 10_000
+    readers: int = 4
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the database is a server that many processes share."""
+        return self.url.startswith("postgres")
+
+    @property
+    def path(self) -> Path | None:
+        """The file, when there is one."""
+        scheme, _, path = self.url.partition(":///")
+        return Path(path) if scheme == "sqlite" and path != MEMORY else None
+
+
+def engine_for(place: Place, clock: Clock, *, is_clock_forced: bool = False) -> Engine:
+    """Return the engine that a URL asks for; `is_clock_forced` makes a server use our time instead of its own."""
+    if place.is_server:
+        from hermes.store.postgres import PostgresEngine
+
+        return PostgresEngine(place.url, clock if is_clock_forced else None)
+    if place.url in {"memory://", "sqlite://", "sqlite:///:memory:"}:
+        return SqliteEngine(MEMORY, clock, "normal", place.busy_seconds)
+    if place.path is None:
+        raise Misconfigured(
+            f"{place.url.partition(':')[0]!r} is no database Hermes knows; "
+            "DATABASE_URL is sqlite:///PATH, postgresql://USER@HOST/NAME or memory://"
+        )
+    return SqliteEngine(str(place.path), clock, place.synchronous, place.busy_seconds)
+
+
+@asynccontextmanager
+async def open_database(
+    place: Place,
+    clock: Clock,
+    *,
+    probe: Probe = no_probe,
+    is_clock_forced: bool = False,
+) -> AsyncIterator["Database"]:
+    """Open the database, migrating it when it is older than this Hermes; close it when the block is left.
+
+    Raises Misconfigured for a damaged file or a schema from the future, Unavailable when nobody answers.
+    """
+    engine = engine_for(place, clock, is_clock_forced=is_clock_forced)
+    loop = asyncio.get_running_loop()
+    connection = await loop.run_in_executor(None, evolution.open_current, engine, place.path, place.home, probe)
+    database = Database(place, engine, connection, probe=probe)
+    try:
+        yield database
+    finally:
+        await database.aclose()
+
+
+class Database:
+    """The `Store` of a process; belongs to the event loop it was opened on."""
+
+    def __init__(self, place: Place, engine: Engine, connection: Connection, *, probe: Probe = no_probe) -> None:
+        self.place = place
+        self.engine = engine
+        self.dialect = engine.dialect
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[Changed] = []
+        self._writer = Writer(engine, connection, loop=self._loop, changed=self._ring, probe=probe)
+        is_memory = isinstance(engine, SqliteEngine) and engine.is_memory
+        self._readers = None if is_memory else Readers(engine, threads=place.readers, seconds=place.seconds)
+        self._is_open = True
+        self._writer.start()
+
+    def on_change(self, listener: Changed) -> None:
+        """Call `listener` on the loop with the topics of each commit, ours or another process's."""
+        self._listeners.append(listener)
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` in a transaction and return its value once it is committed."""
+        return await self._put(work, is_reading=False)
+
+    async def read(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one consistent snapshot; it cannot write."""
+        if self._readers is None:
+            return await self._put(work, is_reading=True)
+        self._require_open()
+        return await self._readers.run(work)
+
+    async def aclose(self) -> None:
+        """Do what is in line, then close; what does not end in time is left to the operating system."""
+        if self._is_open:
+            self._is_open = False
+            await self._loop.run_in_executor(None, self._writer.stop, _STOP_SECONDS)
+            if self._readers is not None:
+                await self._loop.run_in_executor(None, self._readers.stop)
+
+    async def _put(self, work: Callable[[Tx], T], *, is_reading: bool) -> T:
+        self._require_open()
+        if self._writer.waiting() >= self.place.queue_limit:
+            raise LimitReached(f"{self.place.queue_limit} pieces of work wait for the database; try again in a second")
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._writer.put(Piece(work, answer, time.monotonic() + self.place.seconds, is_reading))
+        # The writer gives up a little earlier and knows why; this is for a disk that hangs.
+        timer = self._loop.call_later(self.place.seconds + 1.0, self._expire, answer)
+        try:
+            value: T = await answer
+        finally:
+            timer.cancel()
+        return value
+
+    def _expire(self, answer: "asyncio.Future[Any]") -> None:
+        if not answer.done():
+            said = f"the database did not answer within {self.place.seconds:g} s; whether it stored this is unknown"
+            answer.set_exception(Unavailable(said, retry_after=5.0))
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise Unavailable("the store has been closed; open it again to go on", retry_after=0.0)
+
+    def _ring(self, topics: Collection[str]) -> None:
+        for listener in self._listeners:
+            listener(topics)

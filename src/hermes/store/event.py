@@ -1,0 +1,140 @@
+"""Events and the counters of their streams.
+
+Invariants: `seq` is gap-free within a stream, positions become visible in their order, and an event that is appended
+again (same id, or same dedupe key in its stream) is the one that was there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hermes.domain.clock import Micros, from_micros, to_micros
+from hermes.domain.errors import Conflict, Denied
+from hermes.domain.event import OUTSIDE, Event, EventId, Stream
+from hermes.domain.principal import Principal, Tenant
+from hermes.domain.protocols import Row, Tx
+from hermes.store import codec
+from hermes.store.scope import within
+
+_COLUMNS = "position, id, tenant, stream, seq, type, source, subject, at, data, schema, trace, cause, dedupe_key"
+
+_INSERT = (
+    "INSERT INTO events (id, tenant, stream, seq, type, source, subject, at, data, schema, trace, cause, dedupe_key) "
+    "VALUES (?, ?, ?, coalesce((SELECT seq FROM streams WHERE tenant = ? AND name = ?), 0) + 1, "
+    "?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING position, seq"
+)
+_COUNT = (
+    "INSERT INTO streams (tenant, name, seq) VALUES (?, ?, 1) "
+    "ON CONFLICT (tenant, name) DO UPDATE SET seq = streams.seq + 1"
+)
+
+
+def append(tx: Tx, principal: Principal, event: Event) -> Event:
+    """Store a durable event and return it with its numbers; the one already there when it is a repetition."""
+    _require_right(principal, event)
+    tx.order()
+    parameters = (
+        event.id,
+        event.tenant,
+        event.stream,
+        event.tenant,
+        event.stream,
+        event.type,
+        event.source,
+        event.subject,
+        to_micros(event.at),
+        codec.from_data(event.data),
+        event.schema,
+        event.trace,
+        event.cause,
+        event.dedupe_key,
+    )
+    numbers = tx.one(_INSERT, parameters)
+    if numbers is None:
+        return _present(tx, event)
+    tx.execute(_COUNT, (event.tenant, event.stream))
+    tx.announce("events")
+    return replace(event, position=numbers[0], seq=numbers[1])
+
+
+def get(tx: Tx, principal: Principal, event_id: EventId) -> Event | None:
+    """Return one event of the principal's tenant."""
+    where, parameters = within(principal)
+    row = tx.one(f"SELECT {_COLUMNS} FROM events WHERE {where} AND id = ?", (*parameters, event_id))
+    return None if row is None else _parse(row)
+
+
+def after(tx: Tx, principal: Principal, position: int, *, limit: int) -> list[Event]:
+    """Return events in the order of the whole database, beginning after `position`."""
+    where, parameters = within(principal)
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM events WHERE position > ? AND {where} ORDER BY position LIMIT ?",
+        (position, *parameters, limit),
+    )
+    return [_parse(row) for row in rows]
+
+
+def of_stream(tx: Tx, principal: Principal, stream: Stream, *, after_seq: int = 0, limit: int = 100) -> list[Event]:
+    """Return events of one stream in their order, beginning after `after_seq`."""
+    where, parameters = within(principal)
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM events WHERE {where} AND stream = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (*parameters, stream, after_seq, limit),
+    )
+    return [_parse(row) for row in rows]
+
+
+def last_position(tx: Tx, principal: Principal) -> int:
+    """Return the position of the newest event that the principal may see, 0 when there is none."""
+    where, parameters = within(principal)
+    row = tx.one(f"SELECT position FROM events WHERE {where} ORDER BY position DESC LIMIT 1", parameters)
+    return 0 if row is None else int(row[0])
+
+
+def prune(tx: Tx, principal: Principal, before: Micros, *, limit: int = 1000) -> int:
+    """Forget old events that every durable subscriber has seen; return how many. The counters stay."""
+    where, parameters = within(principal)
+    return tx.execute(
+        f"DELETE FROM events WHERE position IN (SELECT position FROM events WHERE {where} AND at < ? AND position <= "
+        "coalesce((SELECT min(position) FROM cursors), 9223372036854775807) ORDER BY position LIMIT ?)",
+        (*parameters, before, limit),
+    )
+
+
+def _require_right(principal: Principal, event: Event) -> None:
+    if principal.is_system:
+        return
+    if event.tenant != principal.tenant or event.stream != f"{OUTSIDE}{principal.tenant}":
+        raise Denied(
+            f"{principal.name!r} may publish to the stream {OUTSIDE + principal.tenant!r} only, not to {event.stream!r}"
+        )
+
+
+def _present(tx: Tx, event: Event) -> Event:
+    """Return the event that kept this one out."""
+    rows: Sequence[Row] = tx.all(
+        f"SELECT {_COLUMNS} FROM events WHERE tenant = ? AND (id = ? OR (stream = ? AND dedupe_key = ?)) LIMIT 1",
+        (event.tenant, event.id, event.stream, event.dedupe_key or ""),
+    )
+    present = _parse(rows[0])
+    if present.stream != event.stream or present.type != event.type:
+        raise Conflict(f"the event id {event.id!r} is taken by a {present.type!r} of {present.stream!r}; make a new id")
+    return present
+
+
+def _parse(row: Row) -> Event:
+    return Event(
+        position=row[0],
+        id=EventId(row[1]),
+        tenant=Tenant(row[2]),
+        stream=Stream(row[3]),
+        seq=row[4],
+        type=row[5],
+        source=row[6],
+        subject=row[7],
+        at=from_micros(row[8]),
+        data=codec.to_data(row[9]),
+        schema=row[10],
+        trace=row[11],
+        cause=row[12],
+        dedupe_key=row[13],
+    )

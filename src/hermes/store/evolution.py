@@ -1,0 +1,133 @@
+"""From whatever is stored to the schema of this Hermes: look at the number, and migrate only when it differs.
+
+Invariant: a migration happens as a whole or not at all, after a backup, and never backwards.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes.domain.errors import HermesError, Misconfigured
+from hermes.domain.protocols import Probe
+from hermes.store import sqlite
+from hermes.store.engine import Connection, Engine
+
+SCHEMA = 1
+"""The number of the newest migration; a test compares it with the folder."""
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def open_current(engine: Engine, path: Path | None, home: Path | None, probe: Probe) -> Connection:
+    """Connect, and leave a database with the present schema behind. Blocks.
+
+    Raises Misconfigured for a damaged or foreign file and for a schema from the future, Unavailable when nobody
+    answers.
+    """
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with translated(engine):
+        connection = engine.connect(is_reading=False)
+        try:
+            number = known_schema_number(connection)
+            if number < SCHEMA:
+                _before_migration(connection, number, home)
+                migrate(connection, probe=probe)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextlib.contextmanager
+def translated(engine: Engine) -> Iterator[None]:
+    """Turn the driver's errors of a block into ours."""
+    try:
+        yield
+    except HermesError:
+        raise
+    except Exception as error:
+        failure = engine.understand(error)
+        if failure is None:
+            raise
+        raise failure.error from error
+
+
+def schema_number(connection: Connection) -> int:
+    """Return the stored schema's number, 0 for an empty database."""
+    names = {row[0] for row in connection.fetch(_TABLES[connection.dialect], ())}
+    if "alembic_version" in names:
+        rows = connection.fetch("SELECT version_num FROM alembic_version", ())
+        return int(rows[0][0]) if rows else 0
+    if names:
+        raise Misconfigured(
+            f"this is no Hermes database: it holds {min(names)!r} and others but no schema number; "
+            "name an empty one in DATABASE_URL"
+        )
+    return 0
+
+
+def known_schema_number(connection: Connection) -> int:
+    """Return the stored schema's number; raises Misconfigured when only a newer Hermes knows it."""
+    number = schema_number(connection)
+    if number > SCHEMA:
+        raise from_the_future(number)
+    return number
+
+
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+    "postgres": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+}
+
+
+def from_the_future(number: int) -> Misconfigured:
+    """Return the error for a schema that only a newer Hermes knows."""
+    return Misconfigured(
+        f"the database has schema {number}, this Hermes knows up to {SCHEMA}; nothing was changed. "
+        "Use the newer Hermes again, or restore a backup from before with `hermes db restore FILE`"
+    )
+
+
+def _before_migration(connection: Connection, number: int, home: Path | None) -> None:
+    if number == 0 or home is None:
+        return
+    from hermes.store import backup
+
+    backup.write(connection, backup.name_for(home, connection.now(), f"before-schema-{SCHEMA}"))
+
+
+def migrate(connection: Connection, *, probe: Probe, target: int = SCHEMA, folder: Path = MIGRATIONS) -> None:
+    """Run the migrations up to `target` in one transaction."""
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
+    config = Config()
+    config.set_main_option("script_location", str(folder))
+    script = ScriptDirectory.from_config(config)
+
+    def steps(present: object, _context: object) -> object:
+        return script._upgrade_revs(f"{target:04d}", present)  # type: ignore[arg-type]  # noqa: SLF001 - its only door
+
+    url, options = _SQLALCHEMY[connection.dialect]
+    engine = create_engine(url, creator=lambda: connection.raw, poolclass=StaticPool, **options)
+    try:
+        # SQLAlchemy's own begin() sends nothing here; it keeps Alembic from committing after each step.
+        with engine.connect() as wrapped, wrapped.begin():
+            connection.begin(is_reading=False)
+            connection.order()
+            config.attributes["connection"] = wrapped
+            with EnvironmentContext(config, script, fn=steps, destination_rev=f"{target:04d}"):
+                script.run_env()
+            probe("migration.worked")
+    finally:
+        connection.rollback()
+
+
+_SQLALCHEMY: dict[str, tuple[str, dict[str, object]]] = {
+    "sqlite": ("sqlite://", {"module": sqlite.driver}),
+    "postgres": ("postgresql+psycopg://", {}),
+}

@@ -1,0 +1,1 @@
+"""One file per step; its number is the schema it leads to."""

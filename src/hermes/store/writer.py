@@ -1,0 +1,226 @@
+"""The one writer of a process: what is waiting runs in one transaction and is committed once.
+
+Invariant: a caller hears of success only after the commit, and of failure only when nothing of its work was stored
+(or, after a lost answer, when running it again has said so).
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+from hermes.domain.protocols import Probe, Tx
+from hermes.store.engine import Connection, Engine, Failure, Transaction
+
+BATCH = 256
+IDLE_SECONDS = 0.2
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+
+Changed = Callable[[Collection[str]], None]
+EVERYTHING: frozenset[str] = frozenset({"events", "jobs"})
+
+
+class Piece(NamedTuple):
+    """One caller's work, and where its answer goes."""
+
+    work: Callable[[Tx], Any]
+    answer: "Future[Any]"
+    give_up_at: float
+    is_reading: bool = False
+
+
+class _Outcome(NamedTuple):
+    piece: Piece
+    value: Any
+    error: Exception | None
+
+
+class _Torn(Exception):
+    """The whole transaction is gone, and perhaps the connection with it."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class Writer:
+    """Owns the writing connection and its thread. `changed` is called on the event loop with the topics to ring."""
+
+    def __init__(
+        self, engine: Engine, connection: Connection, *, loop: AbstractEventLoop, changed: Changed, probe: Probe
+    ) -> None:
+        self._engine = engine
+        self._connection: Connection | None = connection
+        self._loop = loop
+        self._changed = changed
+        self._probe = probe
+        self._waiting: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take work."""
+        self._thread.start()
+
+    def put(self, piece: Piece) -> None:
+        """Hand over one piece; callable from the loop only."""
+        self._waiting.put(piece)
+
+    def waiting(self) -> int:
+        """How many pieces are in line."""
+        return self._waiting.qsize()
+
+    def stop(self, seconds: float) -> bool:
+        """Do what is in line, then end; blocks, and returns False when `seconds` were not enough."""
+        self._waiting.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            batch = self._collect()
+            if batch and batch[-1] is None:
+                is_open = False
+            pieces = [piece for piece in batch if piece is not None]
+            if pieces:
+                self._serve(pieces)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _collect(self) -> list[Piece | None]:
+        try:
+            batch = [self._waiting.get(timeout=IDLE_SECONDS)]
+        except queue.Empty:
+            self._look_around()
+            return []
+        # A reading piece (an in-memory database has only this thread) sees nothing that is not committed.
+        while batch[-1] is not None and not batch[-1].is_reading and len(batch) < BATCH:
+            try:
+                batch.append(self._waiting.get_nowait())
+            except queue.Empty:
+                break
+        return batch
+
+    def _look_around(self) -> None:
+        """Notice what other processes have written while nothing was to be done here."""
+        try:
+            if self._connection is not None and self._connection.has_changed():
+                self._tell(lambda: self._changed(EVERYTHING))
+        except Exception:  # noqa: BLE001 - a boundary: whatever it is, the next piece will meet it and report it
+            self._drop_if_broken()
+
+    def _serve(self, batch: Sequence[Piece]) -> None:
+        try:
+            outcomes, topics = self._attempt(batch)
+        except _Torn as torn:
+            self._serve_singly(batch, torn.failure)
+            return
+        self._report(outcomes, topics)
+
+    def _serve_singly(self, batch: Sequence[Piece], failure: Failure) -> None:
+        """One of many took the whole transaction down: run each for itself, so that the others survive."""
+        for piece in batch:
+            if len(batch) == 1:
+                self._persist(piece, failure)
+            else:
+                self._serve([piece])
+
+    def _persist(self, piece: Piece, failure: Failure) -> None:
+        """Try one piece again for as long as that may help and its caller waits."""
+        pause = _FIRST_PAUSE
+        while failure.may_pass and time.monotonic() + pause < piece.give_up_at:
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+            try:
+                outcomes, topics = self._attempt([piece])
+            except _Torn as torn:
+                failure = torn.failure
+                continue
+            self._report(outcomes, topics)
+            return
+        self._report([_Outcome(piece, None, failure.error)], ())
+
+    def _attempt(self, batch: Sequence[Piece]) -> tuple[list[_Outcome], set[str]]:
+        """Run a batch in one transaction and commit it; raises _Torn when nothing of it stands."""
+        topics: set[str] = set()
+        try:
+            connection = self._connected()
+            connection.begin(is_reading=batch[-1].is_reading)
+            self._probe("writer.begun")
+            if len(batch) == 1:
+                outcomes = [self._run_alone(connection, batch[0], topics)]
+            else:
+                outcomes = [self._run_among_others(connection, piece, topics) for piece in batch]
+            self._probe("writer.worked")
+            connection.commit()
+            self._probe("writer.committed")
+        except _Torn:
+            self._abandon()
+            raise
+        except Exception as error:
+            failure = self._understand(error)
+            self._abandon()
+            raise _Torn(failure) from error
+        return outcomes, topics
+
+    def _run_alone(self, connection: Connection, piece: Piece, topics: set[str]) -> _Outcome:
+        tx = Transaction(connection)
+        try:
+            value = piece.work(tx)
+        except Exception as error:
+            raise _Torn(self._understand(error)) from error
+        topics |= tx.topics
+        return _Outcome(piece, value, None)
+
+    def _run_among_others(self, connection: Connection, piece: Piece, topics: set[str]) -> _Outcome:
+        connection.savepoint()
+        try:
+            outcome = self._run_alone(connection, piece, topics)
+        except _Torn as torn:
+            if torn.failure.may_pass or not connection.is_in_transaction():
+                raise
+            connection.back_to_savepoint()
+            return _Outcome(piece, None, torn.failure.error)
+        connection.release()
+        return outcome
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect(is_reading=False)
+        return self._connection
+
+    def _abandon(self) -> None:
+        """Leave the transaction; a connection that is broken is replaced at the next attempt."""
+        if self._connection is not None:
+            self._connection.rollback()
+            self._drop_if_broken()
+
+    def _drop_if_broken(self) -> None:
+        if self._connection is not None and self._connection.is_broken():
+            self._connection.close()
+            self._connection = None
+
+    def _understand(self, error: Exception) -> Failure:
+        return self._engine.understand(error) or Failure(error, may_pass=False)
+
+    def _report(self, outcomes: Sequence[_Outcome], topics: Collection[str]) -> None:
+        def on_loop() -> None:
+            for outcome in outcomes:
+                if outcome.piece.answer.done():
+                    continue
+                if outcome.error is None:
+                    outcome.piece.answer.set_result(outcome.value)
+                else:
+                    outcome.piece.answer.set_exception(outcome.error)
+            if topics:
+                self._changed(topics)
+
+        self._tell(on_loop)
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        # The loop may have ended while we were at the disk; then nobody is left to be told.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
