@@ -5,6 +5,7 @@
     ├── Denied           ask somebody who may
     ├── NotFound         name something that exists (and is yours)
     ├── Conflict         read the present state, then decide again
+    │   └── LeaseLost    stop: somebody else has the work now
     ├── Unavailable      wait `retry_after` seconds, then try again
     ├── Unsupported      use another way; this one will not work here
     └── LimitReached     spend less, or raise the limit
@@ -31,6 +32,10 @@ class NotFound(HermesError):
 
 class Conflict(HermesError):
     """The thing has changed, exists already, or is held by somebody else."""
+
+
+class LeaseLost(Conflict):
+    """The lease ran out and somebody else holds it; nothing of this attempt was stored."""
 
 
 class Unavailable(HermesError):

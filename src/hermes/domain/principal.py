@@ -28,9 +28,9 @@ class Principal:
     reason: str = ""
 
     @classmethod
-    def system(cls, reason: str) -> "Principal":
-        """Hermes itself; `reason` is what it will be asked about in the audit."""
-        return cls(kind="system", id="hermes", tenant=LOCAL, reason=reason)
+    def system(cls, reason: str, *, tenant: Tenant = LOCAL) -> "Principal":
+        """Hermes itself; `reason` is what it will be asked about in the audit, `tenant` whom it acts for."""
+        return cls(kind="system", id="hermes", tenant=tenant, reason=reason)
 
     @classmethod
     def owner(cls, tenant: Tenant = LOCAL) -> "Principal":

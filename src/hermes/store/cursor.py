@@ -5,7 +5,7 @@ Invariant: only the holder of the newest fence moves a cursor, in the transactio
 
 from dataclasses import dataclass
 
-from hermes.domain.errors import Conflict
+from hermes.domain.errors import LeaseLost
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Tx
 from hermes.store.scope import require_system
@@ -42,7 +42,7 @@ def advance(tx: Tx, principal: Principal, cursor: Cursor, position: int, *, leas
     """Move on to `position` and keep the lease, before the events up to there are handled in the same transaction.
 
     Returns False when the cursor is there already: a commit whose answer was lost, so nothing is to be handled. Raises
-    Conflict when somebody else reads now.
+    LeaseLost when somebody else reads now.
     """
     require_system(principal, "move a cursor")
     moved = tx.execute(
@@ -80,4 +80,4 @@ def positions(tx: Tx, principal: Principal) -> list[tuple[str, int, int]]:
 def _require_held(tx: Tx, cursor: Cursor) -> None:
     row = tx.one("SELECT fence FROM cursors WHERE name = ?", (cursor.name,))
     if row is None or row[0] != cursor.fence:
-        raise Conflict(f"another process now reads for the subscription {cursor.name!r}")
+        raise LeaseLost(f"another process now reads for the subscription {cursor.name!r}")

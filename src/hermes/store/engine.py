@@ -3,6 +3,7 @@
 Everything the two engines do differently is behind `Connection`; SQL texts are the same for both.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, Protocol
 
 from hermes.domain.clock import Micros
@@ -62,6 +63,14 @@ class Connection(Protocol):
 
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
+        ...
+
+    def stream(self, sql: str) -> Iterator[Row]:
+        """Run one statement and give its rows as they come, for results that do not fit into memory."""
+        ...
+
+    def set_counters(self) -> None:
+        """After rows were put in with their numbers: let the counters go on behind them."""
         ...
 
     def order(self) -> None:

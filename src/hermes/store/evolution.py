@@ -75,6 +75,23 @@ def known_schema_number(connection: Connection) -> int:
     return number
 
 
+def tables(connection: Connection) -> list[str]:
+    """Return the names of our tables, sorted."""
+    return sorted(row[0] for row in connection.fetch(_TABLES[connection.dialect], ()) if row[0] != "alembic_version")
+
+
+def columns(connection: Connection, table: str) -> list[str]:
+    """Return the names of a table's columns in their order."""
+    if connection.dialect == "sqlite":
+        return [row[0] for row in connection.fetch("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
+    rows = connection.fetch(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ? "
+        "ORDER BY ordinal_position",
+        (table,),
+    )
+    return [row[0] for row in rows]
+
+
 _TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     "postgres": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from hermes.domain.clock import Micros, from_micros, to_micros
-from hermes.domain.errors import Conflict, NotFound
+from hermes.domain.errors import Conflict, LeaseLost, NotFound
 from hermes.domain.event import Data
 from hermes.domain.job import Attempt, Job, JobId, JobState
 from hermes.domain.principal import Principal, Tenant
@@ -41,19 +41,22 @@ class Settlement(NamedTuple):
 
 
 def put(tx: Tx, principal: Principal, job: Job) -> Job:
-    """Put a job, or return the one that is there already under its id or dedupe key."""
+    """Put a job, or return the one that is there already under its id or dedupe key.
+
+    It is put as it is: waiting, or dead (with its error) when it is only to be seen and retried by a person.
+    """
     tenant = principal.tenant if not principal.is_system else job.principal.tenant
     if job.principal.tenant != tenant:
         raise NotFound(f"there is no tenant {job.principal.tenant!r} for {principal.name!r}")
     now = tx.now()
-    state = JobState.QUEUED
-    if job.lane is not None:
+    state = job.state
+    if job.lane is not None and state is JobState.QUEUED:
         tx.order()
         if to_micros(job.run_at) <= now and _is_lane_taken(tx, tenant, job.lane, to_micros(job.run_at)):
             state = JobState.BLOCKED
     inserted = tx.execute(
         "INSERT INTO jobs (id, tenant, kind, dedupe_key, lane, principal, payload, state, rank, run_at, deadline, "
-        "cause, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "cause, error, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (
             job.id,
             tenant,
@@ -67,6 +70,7 @@ def put(tx: Tx, principal: Principal, job: Job) -> Job:
             to_micros(job.run_at),
             codec.from_time(job.deadline),
             job.cause,
+            job.error,
             now,
         ),
     )
@@ -163,15 +167,16 @@ def renew(tx: Tx, principal: Principal, held: Sequence[Job], *, lease_micros: in
 
 
 def settle(tx: Tx, principal: Principal, job: Job, settlement: Settlement) -> bool:
-    """End an attempt. Returns False when it has ended just so already; raises Conflict when the lease was lost."""
+    """End an attempt. Returns False when it has ended just so already; raises LeaseLost when another has it."""
     require_system(principal, "settle jobs")
     now = tx.now()
     again = settlement.outcome == "again"
     if job.lane is not None:
         tx.order()
     changed = tx.execute(
-        "UPDATE jobs SET state = ?, result = ?, error = ?, run_at = coalesce(?, run_at), finished_at = ?, owner = NULL, "
-        "lease_until = NULL, is_cancelling = 0 WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running'",
+        "UPDATE jobs SET state = ?, result = ?, error = ?, run_at = coalesce(?, run_at), finished_at = ?, "
+        "owner = NULL, lease_until = NULL, is_cancelling = 0 "
+        "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running'",
         (
             JobState.QUEUED if again else settlement.outcome,
             None if settlement.result is None else codec.from_data(settlement.result),
@@ -203,7 +208,7 @@ def _settled_before(tx: Tx, job: Job) -> bool:
     )
     if row is not None and row[0] == job.fence and ended is not None and ended[0] not in {None, LOST}:
         return False
-    raise Conflict(f"the lease of job {job.id!r} ran out and somebody else has it; its work was not stored")
+    raise LeaseLost(f"the lease of job {job.id!r} ran out and somebody else has it; its work was not stored")
 
 
 def _promote(tx: Tx, tenant: str, lane: str) -> None:
@@ -251,7 +256,7 @@ def cancel(tx: Tx, principal: Principal, job_id: JobId) -> Job:
     if job.state is not JobState.RUNNING:
         return _end(tx, job, JobState.CANCELLED, f"cancelled by {principal.name}")
     tx.execute("UPDATE jobs SET is_cancelling = 1 WHERE tenant = ? AND id = ?", (job.principal.tenant, job.id))
-    tx.announce("jobs")
+    tx.announce("cancel")
     return replace(job, is_cancelling=True)
 
 

@@ -4,6 +4,7 @@ Writers that give out numbers stand in one line (an advisory lock taken on deman
 positions become visible in their order and no stream has a gap; all other writes run side by side.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, LiteralString, cast
@@ -113,6 +114,20 @@ class PostgresConnection:
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
         return self._cursor.execute(_placeholders(sql), params).fetchall()
+
+    def stream(self, sql: str) -> Iterator[Row]:
+        """Give rows as they come, by a cursor on the server."""
+        with self._db.cursor(name="stream") as cursor:
+            cursor.itersize = 1000
+            yield from cursor.execute(_placeholders(sql))
+
+    def set_counters(self) -> None:
+        """Let the sequences go on behind the rows that were put in."""
+        for table, column in (("events", "position"), ("jobs", "number")):
+            self._cursor.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), "
+                f"coalesce((SELECT max({column}) FROM {table}), 0) + 1, false)"
+            )
 
     def order(self) -> None:
         """Stand in line until it is our turn; the place is given up by the commit."""

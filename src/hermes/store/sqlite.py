@@ -4,9 +4,9 @@ The engine must be 3.51.3 or newer, or the file belongs to one process: older on
 processes write and checkpoint at once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Literal
 
 from hermes.domain.clock import Clock, Micros, to_micros
@@ -162,6 +162,13 @@ class SqliteConnection:
         rows: list[Row] = self._cursor.execute(sql, params).fetchall()
         return rows
 
+    def stream(self, sql: str) -> Iterator[Row]:
+        """Give rows as they come."""
+        yield from self._db.cursor().execute(sql)
+
+    def set_counters(self) -> None:
+        """Nothing to do: SQLite notices numbers that are put in."""
+
     def order(self) -> None:
         """Nothing to do: the only writer in line is the one that holds the file."""
 
@@ -187,13 +194,10 @@ class SqliteConnection:
         found = [str(row[0]) for row in self._cursor.execute(f"PRAGMA {pragma}(20)").fetchall()]
         return [] if found == ["ok"] else found
 
-    def copy_to(self, target: Path) -> None:
-        """Write a consistent copy of the database while others go on working."""
-        copy = driver.connect(str(target))
-        try:
-            self._db.backup(copy)
-        finally:
-            copy.close()
+    def settle_into_one_file(self) -> None:
+        """Move everything out of the write-ahead log, so that the file alone is the database."""
+        self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._cursor.execute("PRAGMA journal_mode = DELETE")
 
     def close(self) -> None:
         """Close the connection."""

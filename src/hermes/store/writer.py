@@ -20,7 +20,7 @@ IDLE_SECONDS = 0.2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 Changed = Callable[[Collection[str]], None]
-EVERYTHING: frozenset[str] = frozenset({"events", "jobs"})
+EVERYTHING: frozenset[str] = frozenset({"events", "jobs", "cancel"})
 
 
 class Piece(NamedTuple):

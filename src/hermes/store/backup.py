@@ -1,0 +1,250 @@
+"""Backups: every row as text, the same for both engines, so that one can be restored into the other.
+
+A gzip of lines: a header with the schema number, for each table its columns and then its rows, and a last line with
+the count and the SHA-256 of all before it. Invariants: a backup is one committed state; a restore that does not find
+the last line true changes nothing.
+"""
+
+import contextlib
+import gzip
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from hermes.domain.clock import Micros, from_micros
+from hermes.domain.errors import Conflict, Misconfigured, NotFound
+from hermes.domain.protocols import Row, no_probe
+from hermes.store import evolution
+from hermes.store.engine import Connection, Engine
+from hermes.store.lock import FileLock
+from hermes.store.sqlite import SqliteConnection, SqliteEngine
+
+FORMAT = 1
+SUFFIX = ".hermes-backup"
+_BUNDLE = 500
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a backup holds, or what a restore has put back."""
+
+    path: Path
+    schema: int
+    made_at: datetime
+    tables: int
+    rows: int
+    set_aside: Path | None = None
+    """Where a restore left the file that was there."""
+
+
+Progress = Callable[[str, int], None]
+
+
+def name_for(home: Path, at: Micros, label: str = "") -> Path:
+    """Return where a backup made now goes."""
+    stamp = from_micros(at).strftime("%Y%m%dT%H%M%S%fZ")
+    return home / "backups" / f"{stamp}{'-' + label if label else ''}{SUFFIX}"
+
+
+def write(connection: Connection, target: Path, progress: Progress | None = None) -> Report:
+    """Write one committed state to `target`, whole or not at all. Blocks; others go on working."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.unfinished")
+    connection.begin(is_reading=True)
+    try:
+        with unfinished.open("xb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            report = _write_lines(connection, file, target, progress)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(target)
+        _sync_folder(target.parent)
+    finally:
+        connection.rollback()
+        unfinished.unlink(missing_ok=True)
+    return report
+
+
+def _write_lines(connection: Connection, file: BinaryIO, target: Path, progress: Progress | None) -> Report:
+    digest = hashlib.sha256()
+    rows, tables, schema, at = 0, evolution.tables(connection), evolution.schema_number(connection), connection.now()
+    # No time stamp in the gzip header: the same state gives the same bytes.
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as out:
+
+        def put(value: object) -> None:
+            line = _encode(value) + b"\n"
+            digest.update(line)
+            out.write(line)
+
+        put({"format": FORMAT, "schema": schema, "made_at": at})
+        for table in tables:
+            columns = evolution.columns(connection, table)
+            put({"table": table, "columns": columns})
+            for row in connection.stream(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1, 2"):
+                put(list(row))
+                rows += 1
+                if progress is not None and rows % 10_000 == 0:
+                    progress(table, rows)
+        out.write(_encode({"rows": rows, "sha256": digest.hexdigest()}) + b"\n")
+    return Report(target, schema, from_micros(at), len(tables), rows)
+
+
+def inspect(source: Path) -> Report:
+    """Read a backup to its end and return what it holds. Raises Misconfigured when it is not whole."""
+    rows = tables = 0
+    header: dict[str, Any] = {}
+    for value in _lines(source):
+        match value:
+            case {"format": _}:
+                header = value
+            case {"table": _}:
+                tables += 1
+            case list():
+                rows += 1
+            case _:
+                raise _not_whole(source, "there is a line of no known kind")
+    return Report(source, header["schema"], from_micros(header["made_at"]), tables, rows)
+
+
+def _lines(source: Path) -> Iterator[Any]:
+    """Give every line but the last, which is checked. Raises at the end when anything is missing or changed."""
+    digest = hashlib.sha256()
+    rows, last = 0, None
+    try:
+        with gzip.open(source, "rb") as file:
+            for number, line in enumerate(file):
+                value = msgspec.json.decode(line)
+                if number == 0:
+                    _check_header(source, value)
+                if isinstance(value, dict) and "sha256" in value:
+                    last = value
+                    break
+                digest.update(line)
+                rows += isinstance(value, list)
+                yield value
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no backup {str(source)!r}; `hermes db backup` makes one") from error
+    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _not_whole(source, str(error)) from error
+    if last is None or last["rows"] != rows or last["sha256"] != digest.hexdigest():
+        raise _not_whole(source, "its end does not agree with the rest")
+
+
+def _check_header(source: Path, header: object) -> None:
+    match header:
+        case {"format": int(number), "schema": int(schema), "made_at": int()}:
+            if number > FORMAT:
+                raise Misconfigured(
+                    f"the backup {str(source)!r} has format {number}; use the newer Hermes that made it"
+                )
+            if schema > evolution.SCHEMA:
+                raise evolution.from_the_future(schema)
+        case _:
+            raise _not_whole(source, "it does not begin like a backup")
+
+
+def _not_whole(source: Path, why: str) -> Misconfigured:
+    return Misconfigured(f"{str(source)!r} is no whole backup ({why}); nothing was changed, try another one")
+
+
+def restore(engine: Engine, source: Path, path: Path | None, now: datetime) -> Report:
+    """Put a backup in the place of what is there. Blocks; refuses while a server works on it.
+
+    A file is set aside, never overwritten; a server's tables must be empty.
+    """
+    report = inspect(source)
+    if isinstance(engine, SqliteEngine):
+        if path is None:
+            raise Misconfigured("an in-memory database cannot be restored; name a file in DATABASE_URL")
+        return _restore_file(engine, source, path, now, report)
+    with evolution.translated(engine), contextlib.closing(engine.connect(is_reading=False)) as connection:
+        if evolution.schema_number(connection) and _has_rows(connection):
+            raise Conflict("the database is not empty; restore into an empty one, by another DATABASE_URL")
+        _fill(connection, source, report.schema)
+    return report
+
+
+def _restore_file(engine: SqliteEngine, source: Path, path: Path, now: datetime, report: Report) -> Report:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = FileLock(path.with_name(path.name + ".lock"), "works on")
+    lock.acquire(now)
+    fresh = path.with_name(path.name + ".restoring")
+    try:
+        for leftover in _files_of(fresh):
+            leftover.unlink(missing_ok=True)
+        new = SqliteEngine(str(fresh), engine.clock, "full", engine.busy_seconds)
+        with evolution.translated(new), contextlib.closing(SqliteConnection(new, is_reading=False)) as connection:
+            _fill(connection, source, report.schema)
+            connection.settle_into_one_file()
+        set_aside = _set_aside(path, now) if path.exists() else None
+        fresh.rename(path)
+        _sync_folder(path.parent)
+    finally:
+        for leftover in _files_of(fresh):
+            leftover.unlink(missing_ok=True)
+        lock.release()
+    return replace(report, set_aside=set_aside)
+
+
+def _set_aside(path: Path, now: datetime) -> Path:
+    """Move a database out of the way, its write-ahead log with it."""
+    aside = path.with_name(f"{path.name}.before-restore-{now:%Y%m%dT%H%M%S%fZ}")
+    for old, new in zip(_files_of(path), _files_of(aside), strict=True):
+        if old.exists():
+            old.rename(new)
+    return aside
+
+
+def _files_of(path: Path) -> list[Path]:
+    return [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")]
+
+
+def _fill(connection: Connection, source: Path, schema: int) -> None:
+    """Make the schema of the backup, put its rows in, and bring both to the present."""
+    evolution.migrate(connection, probe=no_probe, target=schema)
+    connection.begin(is_reading=False)
+    try:
+        for insert, rows in _bundles(source):
+            for row in rows:
+                connection.execute(insert, row)
+        connection.set_counters()
+        connection.commit()
+    finally:
+        connection.rollback()
+    evolution.migrate(connection, probe=no_probe)
+
+
+def _bundles(source: Path) -> Iterator[tuple[str, list[Row]]]:
+    insert, rows = "", []
+    for value in _lines(source):
+        if isinstance(value, list):
+            rows.append(tuple(value))
+        if rows and (not isinstance(value, list) or len(rows) >= _BUNDLE):
+            yield insert, rows
+            rows = []
+        if isinstance(value, dict) and "table" in value:
+            columns = value["columns"]
+            if not all(name.isidentifier() for name in (value["table"], *columns)):
+                raise _not_whole(source, f"{value['table']!r} is no table")
+            insert = f"INSERT INTO {value['table']} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    if rows:
+        yield insert, rows
+
+
+def _has_rows(connection: Connection) -> bool:
+    return any(connection.fetch(f"SELECT 1 FROM {table} LIMIT 1", ()) for table in evolution.tables(connection))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""A file that one process holds: the server's right to work on a database file.
+
+The operating system lets go of it when the process ends, however it ends; what is left in the file then tells the
+next holder that the last one did not stop in order.
+"""
+
+import json
+import os
+import socket
+from datetime import datetime
+from pathlib import Path
+
+from hermes.domain.errors import Conflict, Unsupported
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+class FileLock:
+    """Taken by the constructor's caller with `acquire`, given back with `release`."""
+
+    def __init__(self, path: Path, purpose: str) -> None:
+        self._path = path
+        self._purpose = purpose
+        self._descriptor: int | None = None
+        self.was_left_behind = False
+
+    def acquire(self, now: datetime) -> None:
+        """Take the lock. Raises Conflict, naming the holder, when another process has it."""
+        if fcntl is None:  # pragma: no cover - Windows
+            raise Unsupported("file locks of this system are not supported; use PostgreSQL by DATABASE_URL")
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _describe(descriptor)
+            os.close(descriptor)
+            raise Conflict(
+                f"another Hermes{holder} {self._purpose} {self._path.with_suffix('').name!r} in "
+                f"{str(self._path.parent)!r}; stop it, or give this one a HERMES_HOME of its own"
+            ) from error
+        self.was_left_behind = bool(os.pread(descriptor, 1, 0))
+        owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": now.isoformat()})
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, owner.encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock back, leaving word that all is in order."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _describe(descriptor: int) -> str:
+    try:
+        owner = json.loads(os.pread(descriptor, 4096, 0))
+        return f" (process {owner['pid']} on {owner['host']}, since {owner['since'][:19]}Z)"
+    except (ValueError, KeyError, TypeError):
+        return ""
