@@ -1,0 +1,5 @@
+"""Layer 4: discovery: names to lazily imported factories."""
+
+from hermes.plugins.registry import Registry
+
+__all__ = ["Registry"]
