@@ -6,14 +6,16 @@ Invariant: `write` answers after the commit or not at all.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from hermes.domain.clock import Clock
-from hermes.domain.errors import LimitReached, Misconfigured, Unavailable
+from hermes.domain.errors import LimitReached, Misconfigured, Unavailable, Unsupported
 from hermes.domain.protocols import Probe, Tx, no_probe
+from hermes.store import backup as backups
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
 from hermes.store.reader import Readers
@@ -49,7 +51,7 @@ class Place:
     def path(self) -> Path | None:
         """The file, when there is one."""
         scheme, _, path = self.url.partition(":///")
-        return Path(path) if scheme == "sqlite" and path != MEMORY else None
+        return Path(unquote(path)) if scheme == "sqlite" and path not in {"", MEMORY} else None
 
 
 def engine_for(place: Place, clock: Clock, *, is_clock_forced: bool = False) -> Engine:
@@ -119,6 +121,30 @@ class Database:
             return await self._put(work, is_reading=True)
         self._require_open()
         return await self._readers.run(work)
+
+    async def check(self, *, is_thorough: bool) -> list[str]:
+        """Return what is wrong with the file: nothing when it is sound, nor for a server, which looks after itself."""
+        if self.dialect != "sqlite":
+            return []
+        pragma = "integrity_check" if is_thorough else "quick_check"
+        found = [str(row[0]) for row in await self.read(lambda tx: tx.all(f"PRAGMA {pragma}(20)"))]
+        return [] if found == ["ok"] else found
+
+    async def backup(self, target: Path | None = None, progress: backups.Progress | None = None) -> backups.Report:
+        """Write one committed state to a file, by default one named for the time in the home, while work goes on."""
+
+        def copy() -> backups.Report:
+            with evolution.translated(self.engine), closing(self.engine.connect(is_reading=True)) as connection:
+                return backups.write(connection, target or self._backup_name(connection), progress)
+
+        if self._readers is None:
+            raise Unsupported("an in-memory database cannot be backed up; it is gone when the process ends")
+        return await self._loop.run_in_executor(None, copy)
+
+    def _backup_name(self, connection: Connection) -> Path:
+        if self.place.home is None:
+            raise Misconfigured("there is no home to put a backup into; name a file")
+        return backups.name_for(self.place.home, connection.now())
 
     async def aclose(self) -> None:
         """Do what is in line, then close; what does not end in time is left to the operating system."""

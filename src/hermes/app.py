@@ -1,0 +1,177 @@
+"""Layer 15: the only place where objects are wired together.
+
+`open_app` gives everything a face needs; `App.serve` works until it is told to stop. Whoever opens closes.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from hermes.accounts.keys import Accounts
+from hermes.bus.bus import Bus
+from hermes.bus.doorbell import LocalDoorbell
+from hermes.bus.subscription import REDELIVER, Subscriber, Subscription
+from hermes.config import Settings
+from hermes.domain.clock import Clock, SystemClock
+from hermes.domain.errors import Conflict, Misconfigured
+from hermes.domain.event import EventId
+from hermes.domain.principal import Principal
+from hermes.domain.protocols import Probe, no_probe
+from hermes.jobs import chores
+from hermes.jobs.kind import Assignment, Done, Failed, JobKind, Result
+from hermes.jobs.queue import Order, Queue
+from hermes.jobs.worker import Terms, Worker
+from hermes.plugins.registry import Registry
+from hermes.store import event as events
+from hermes.store.database import Database, Place, open_database
+from hermes.store.lock import FileLock
+from hermes.store.sqlite import damaged
+
+HOUSEKEEPING = "hermes-housekeeping"
+_SYSTEM = Principal.system("run Hermes")
+_log = logging.getLogger("hermes.app")
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """Parts that are not Hermes's own: those of installed distributions, and those a test passes in."""
+
+    kinds: tuple[JobKind, ...] = ()
+    subscriptions: tuple[Subscription, ...] = ()
+
+    @classmethod
+    def installed(cls) -> "Extras":
+        """Load what distributions offer under `hermes.jobs` and `hermes.subscriptions`."""
+        kinds: Registry[JobKind] = Registry("hermes.jobs", {})
+        subscriptions: Registry[Subscription] = Registry("hermes.subscriptions", {})
+        return cls(
+            tuple(kinds.load(name) for name in kinds.names()),
+            tuple(subscriptions.load(name) for name in subscriptions.names()),
+        )
+
+
+def place_of(settings: Settings) -> Place:
+    """Say where the settings put the database."""
+    return Place(
+        url=settings.database_url.reveal(),
+        home=settings.home,
+        synchronous=settings.database.synchronous,
+        busy_seconds=settings.database.busy_timeout.total_seconds(),
+        queue_limit=settings.database.queue_limit,
+        readers=settings.database.readers,
+    )
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, clock: Clock | None = None, probe: Probe = no_probe, extras: Extras | None = None
+) -> AsyncIterator["App"]:
+    """Open the store and wire everything to it; close it when the block is left."""
+    clock = clock or SystemClock()
+    async with open_database(place_of(settings), clock, probe=probe) as store:
+        yield App(settings, store, clock, extras or Extras(), probe)
+
+
+class App:
+    """One Hermes in one process."""
+
+    def __init__(self, settings: Settings, store: Database, clock: Clock, extras: Extras, probe: Probe) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self.doorbell = LocalDoorbell()
+        store.on_change(self.doorbell.ring)
+        self.bus = Bus(store, self.doorbell)
+        self.queue = Queue(store, clock)
+        self.accounts = Accounts(store, clock)
+        self._subscriptions = {s.name: s for s in extras.subscriptions}
+        self.kinds = _by_name((*self._own_kinds(), *extras.kinds))
+        terms = Terms(
+            slots=settings.jobs.workers,
+            lease=settings.jobs.lease,
+            poll=settings.jobs.poll,
+            is_alone=not store.place.is_server,
+        )
+        self.worker = Worker(store, self.doorbell, clock, self.kinds, terms=terms, probe=probe)
+        self._probe = probe
+
+    async def serve(self) -> None:
+        """Work until `worker.drain` is called or the task is cancelled.
+
+        Raises Conflict when another server has the database file, Misconfigured when the file is damaged.
+        """
+        lock = self._lock()
+        try:
+            await self._check(after_a_crash=lock is not None and lock.was_left_behind)
+            await self._keep_house()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.bus.run)
+                for subscription in self._subscriptions.values():
+                    subscriber = Subscriber(
+                        subscription,
+                        self.store,
+                        self.doorbell,
+                        self.clock,
+                        lease=self.settings.jobs.lease,
+                        probe=self._probe,
+                    )
+                    group.start_soon(subscriber.run)
+                _log.info("working", extra={"fields": {"database": str(self.settings.database_url)}})
+                await self.worker.run()
+                group.cancel_scope.cancel()
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _lock(self) -> FileLock | None:
+        path = self.store.place.path
+        if path is None:
+            return None
+        lock = FileLock(path.with_name(path.name + ".lock"), "works on")
+        lock.acquire(self.clock.now())
+        return lock
+
+    async def _check(self, *, after_a_crash: bool) -> None:
+        if after_a_crash:
+            _log.warning("the last server did not stop in order; checking the database")
+        wrong = await self.store.check(is_thorough=False)
+        if wrong:
+            raise damaged(str(self.store.place.path), wrong[0])
+
+    async def _keep_house(self) -> None:
+        try:
+            await self.queue.add_schedule(_SYSTEM, HOUSEKEEPING, "every 1h", Order(chores.PRUNE), missed="skip")
+        except Conflict:
+            return
+
+    def _own_kinds(self) -> Iterable[JobKind]:
+        keep = self.settings.events.keep, self.settings.jobs.keep_done
+        yield chores.publish()
+        yield chores.back_up(self._back_up)
+        yield chores.prune(keep_events=keep[0], keep_done=keep[1])
+        yield JobKind(REDELIVER, self._redeliver)
+
+    async def _back_up(self) -> str:
+        return str((await self.store.backup()).path)
+
+    async def _redeliver(self, assignment: Assignment) -> Result:
+        """Give an event that ended as a dead job to its subscriber once more."""
+        name = str(assignment.job.payload["subscription"])
+        event_id = EventId(str(assignment.job.payload["event"]))
+        subscription = self._subscriptions.get(name)
+        event = await self.store.read(lambda tx: events.get(tx, _SYSTEM, event_id))
+        if subscription is None or event is None:
+            return Failed(f"the subscription {name!r} or the event {event_id!r} is gone")
+        return Done({}, work=lambda tx: subscription.handle(tx, event))
+
+
+def _by_name(kinds: Iterable[JobKind]) -> dict[str, JobKind]:
+    named: dict[str, JobKind] = {}
+    for kind in kinds:
+        if kind.name in named:
+            raise Misconfigured(f"two parts offer jobs of the kind {kind.name!r}; uninstall one of them")
+        named[kind.name] = kind
+    return named
