@@ -146,7 +146,12 @@ class Editor:
     def _config(self) -> str | None:
         """Return config.yaml in the newest version, whatever is wrong with it otherwise."""
         text, old = self._text(CONFIG), self._version()
-        return migrate(text, old, self.migrations) if text is not None and old is not None else text
+        if text is None or old is None:
+            return text
+        try:
+            return migrate(text, old, self.migrations)
+        except Mistake as mistake:
+            raise Misconfigured(f"{self.home / CONFIG}: {mistake}; nothing was written") from None
 
     def _version(self) -> int | None:
         """Return the version of config.yaml when it is an old one."""

@@ -8,13 +8,14 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import yaml
 
 from hermes.config.document import Document, Entry
 from hermes.config.files import Mistake
 from hermes.config.kinds import Kind
-from hermes.config.migrations import round_trip
+from hermes.config.migrations import changed
 
 _SIMPLE = re.compile(r"[A-Za-z/][A-Za-z0-9_./+-]*|(?:\d+(?:ms|[smhdw]))+", re.ASCII)
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -35,7 +36,7 @@ def put(document: Document, key: str, text: str) -> Iterator[str]:
     section, _, name = key.partition(".")
     with suppress(Mistake, IndexError):
         yield _put_line(document, section, name, text)
-    with suppress(yaml.YAMLError, TypeError, AttributeError):
+    with suppress(Mistake, TypeError, AttributeError):
         yield _put_again(document.text, section, name, text)
 
 
@@ -44,7 +45,7 @@ def drop(document: Document, key: str) -> Iterator[str]:
     section, _, name = key.partition(".")
     with suppress(Mistake, IndexError):
         yield _drop_line(document, section, name)
-    with suppress(yaml.YAMLError, KeyError, TypeError):
+    with suppress(Mistake, KeyError, TypeError):
         yield _drop_again(document.text, section, name)
 
 
@@ -103,23 +104,19 @@ def _drop_line(document: Document, section: str, name: str) -> str:
 
 
 def _put_again(text: str, section: str, name: str, value: str) -> str:
-    reader = round_trip()
-    whole = reader.load(text)
-    if whole.get(section) is None:
-        whole[section] = {}
-    whole[section][name] = reader.load(value)
-    out = io.StringIO()
-    reader.dump(whole, out)
-    return out.getvalue()
+    def put_in(whole: Any) -> None:  # noqa: ANN401  # ruamel.yaml's documents have no types of use
+        if whole.get(section) is None:
+            whole[section] = {}
+        whole[section][name] = yaml.safe_load(value)
+
+    return changed(text, put_in)
 
 
 def _drop_again(text: str, section: str, name: str) -> str:
-    reader = round_trip()
-    whole = reader.load(text)
-    del whole[section][name]
-    out = io.StringIO()
-    reader.dump(whole, out)
-    return out.getvalue()
+    def take_out(whole: Any) -> None:  # noqa: ANN401  # ruamel.yaml's documents have no types of use
+        del whole[section][name]
+
+    return changed(text, take_out)
 
 
 def _children(node: yaml.Node | None) -> dict[str, Entry]:

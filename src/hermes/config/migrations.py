@@ -8,6 +8,8 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from hermes.config.files import Mistake
+
 VERSION_KEY = "_config_version"
 
 Migration: TypeAlias = Callable[[Any], None]
@@ -24,20 +26,35 @@ def newest(migrations: Migrations) -> int:
 
 def migrate(text: str, version: int, migrations: Migrations) -> str:
     """Return the text of the same document in the newest version; comments and order stay."""
-    yaml = round_trip()
-    document = yaml.load(text)
-    for step in range(version, newest(migrations)):
-        migrations[step](document)
-    if VERSION_KEY in document:
-        document[VERSION_KEY] = newest(migrations)
-    else:
-        document.insert(0, VERSION_KEY, newest(migrations))
-    out = io.StringIO()
-    yaml.dump(document, out)
+
+    def change(document: Any) -> None:  # noqa: ANN401  # ruamel.yaml's documents have no types of use
+        for step in range(version, newest(migrations)):
+            migrations[step](document)
+        if VERSION_KEY in document:
+            document[VERSION_KEY] = newest(migrations)
+        else:
+            document.insert(0, VERSION_KEY, newest(migrations))
+
+    return changed(text, change)
+
+
+def changed(text: str, change: Callable[[Any], None]) -> str:
+    """Return the text after `change` of its round-trip document; raise Mistake when it cannot be read so."""
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    reader, out = _round_trip(), io.StringIO()
+    try:
+        document = reader.load(text)
+        change(document)
+        reader.dump(document, out)
+    except YAMLError as error:
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        reason = getattr(error, "problem", None) or str(error)
+        raise Mistake(f"cannot be rewritten: {f'line {mark.line + 1}: ' if mark is not None else ''}{reason}") from None
     return out.getvalue()
 
 
-def round_trip() -> Any:  # noqa: ANN401  # ruamel.yaml's documents have no types of use
+def _round_trip() -> Any:  # noqa: ANN401  # ruamel.yaml's documents have no types of use
     """Return a YAML reader and writer that keeps comments, order and quotes."""
     from ruamel.yaml import YAML
 

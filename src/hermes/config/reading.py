@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.config.files import Mistake, read_text
 from hermes.config.migrations import MIGRATIONS, Migrations, came_from, migrate, newest
@@ -17,6 +17,9 @@ from hermes.config.secret import Secret
 from hermes.config.settings import SCHEMA, Settings
 from hermes.config.variables import home_of, is_open_to_others, parse_dotenv, process_environment, unknown
 from hermes.domain.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from hermes.config.document import Document
 
 CONFIG = "config.yaml"
 DOTENV = ".env"
@@ -41,7 +44,7 @@ class Reading:
         try:
             version = document.version(newest(migrations))
             if version < newest(migrations) and document.root is not None:
-                new = migrate(text, version, migrations)
+                new = _migrated(document, version, migrations)
                 document = Document(document.path, new, came_from(text, new))
                 self.notices.append(
                     f"{document.path} is of version {version} and read as version {newest(migrations)}; "
@@ -126,6 +129,13 @@ class Reading:
             self.mistakes.append(f"{origin}: {about}{error}")
         else:
             self.given.setdefault(key, []).append(Given(value, origin))
+
+
+def _migrated(document: "Document", version: int, migrations: Migrations) -> str:
+    try:
+        return migrate(document.text, version, migrations)
+    except Mistake as mistake:
+        raise Mistake(f"{document.path}: {mistake}") from None
 
 
 def hint(key: str, schema: Schema) -> str:
