@@ -48,10 +48,12 @@ class Editor:
                 name = (*one.about.names, *one.names)[0]
                 dotenv = self._with_variable(one, name, dotenv or "", text, value)
                 config = self._without_key(one, config)
-                return self._write(config, dotenv, f"{key} is set, as {name}, in", f"{key} is no longer in")
+                return self._write(
+                    (DOTENV, dotenv, f"{key} is set, as {name}, in"), (CONFIG, config, f"{key} is no longer in")
+                )
             config = self._with_key(one, config or f"{VERSION_KEY}: {newest(self.migrations)}\n", text, value)
             dotenv = self._without_variable(one, dotenv)
-            return self._write(config, dotenv, f"{key} is no longer in", f"{key} is set in")
+            return self._write((CONFIG, config, f"{key} is set in"), (DOTENV, dotenv, f"{key} is no longer in"))
 
     def drop(self, key: str) -> list[str]:
         """Take a key out of both files."""
@@ -61,7 +63,8 @@ class Editor:
         with alone(self.home):
             config = self._without_key(one, self._config())
             dotenv = self._without_variable(one, self._text(DOTENV))
-            return self._write(config, dotenv, *[f"{key} is no longer in"] * 2)
+            gone = f"{key} is no longer in"
+            return self._write((CONFIG, config, gone), (DOTENV, dotenv, gone))
 
     def fix(self) -> list[str]:
         """Write config.yaml in the newest version, and close .env to others."""
@@ -71,7 +74,7 @@ class Editor:
             config = self._config()
             if config is not None and (mistakes := self._read(CONFIG, config).mistakes):
                 raise Misconfigured("\n".join(mistakes))
-            done = self._write(config, self._text(DOTENV), "", f"version {newest(self.migrations)} is written in")
+            done = self._write((CONFIG, config, f"version {newest(self.migrations)} is written in"))
             dotenv = self.home / DOTENV
             if dotenv.is_file() and is_open_to_others(dotenv):
                 dotenv.chmod(PRIVATE_FILE)
@@ -167,19 +170,19 @@ class Editor:
         except Mistake:
             return None
 
-    def _write(self, config: str | None, dotenv: str | None, of_dotenv: str, of_config: str) -> list[str]:
+    def _write(self, *files: tuple[str, str | None, str]) -> list[str]:
+        """Write in this order what differs: a crash in between leaves a value twice rather than nowhere."""
         done = []
-        if dotenv is not None and dotenv != self._text(DOTENV):
-            replace(self.home / DOTENV, dotenv, PRIVATE_FILE)
-            done.append(f"{of_dotenv} {self.home / DOTENV}")
-        old = self._text(CONFIG)
-        if config is not None and config != old:
-            if old is not None and (version := self._version()) is not None:
+        for name, text, said in files:
+            path, old = self.home / name, self._text(name)
+            if text is None or text == old:
+                continue
+            if name == CONFIG and old is not None and (version := self._version()) is not None:
                 copy = _free(self.home / f"{CONFIG}.v{version}")
                 replace(copy, old)
                 done.append(f"the file as it was is kept in {copy}")
-            replace(self.home / CONFIG, config)
-            done.append(f"{of_config} {self.home / CONFIG}")
+            replace(path, text, PRIVATE_FILE if name == DOTENV else None)
+            done.append(f"{said} {path}")
         return done
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hermes.domain.errors import Misconfigured
+
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 
@@ -36,11 +38,15 @@ def replace(path: Path, text: str, mode: int | None = None) -> None:
 
     A symbolic link stays one: what it points to is replaced.
     """
-    path = Path(os.path.realpath(path))
-    if mode is None:
-        mode = path.stat().st_mode & 0o777 if path.exists() else PRIVATE_FILE
+    with _told(path):
+        _replace(Path(os.path.realpath(path)), text, mode)
+
+
+def _replace(path: Path, text: str, mode: int | None) -> None:
     import tempfile
 
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.exists() else PRIVATE_FILE
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
@@ -59,9 +65,18 @@ def replace(path: Path, text: str, mode: int | None = None) -> None:
 
 def make_home(home: Path) -> None:
     """Make the home, for its owner only, when it is not there."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        home.mkdir(mode=PRIVATE_FOLDER)
+    with _told(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            home.mkdir(mode=PRIVATE_FOLDER)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be written: {error.strerror}; free space or change its rights") from error
 
 
 @contextmanager

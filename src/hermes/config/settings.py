@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from hermes.config.origin import Default, Given, Origin
 from hermes.config.schema import schema_of
@@ -31,7 +32,7 @@ class Settings:
     @property
     def database_url(self) -> Url:
         """The database that is used: the one that is set, or `state.db` in the home."""
-        return self.database.url or Url(f"sqlite:///{self.home.as_posix().replace(' ', '%20')}/state.db")
+        return self.database.url or Url(f"sqlite:///{quote(self.home.as_posix(), safe='/:')}/state.db")
 
     def value(self, key: str) -> object:
         """Return the value of a key such as `jobs.workers`, which must be one of SCHEMA."""

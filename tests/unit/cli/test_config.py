@@ -140,6 +140,21 @@ def test_path_works_whatever_is_in_the_file(hermes: Shell) -> None:
     assert "config.yaml:2:1: " in hermes("check", code=3)[1]
 
 
+@pytest.mark.skipif("os.name != 'posix'", reason="Windows has no such limit")
+def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(hermes: Shell) -> None:
+    hermes("set", "jobs.workers", "3")
+    before = (hermes.home / "config.yaml").read_text()
+    code = (
+        "import resource, sys\nfrom hermes.cli import main\nresource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        f"sys.exit(main(['config', 'set', '--home', {str(hermes.home)!r}, 'jobs.workers', '4']))\n"
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "config.yaml cannot be written" in done.stderr
+    assert (hermes.home / "config.yaml").read_text() == before
+    assert [path.name for path in hermes.home.iterdir()] == ["config.yaml"]
+
+
 def test_check_fix_closes_the_dotenv(hermes: Shell) -> None:
     hermes.home.mkdir()
     (hermes.home / ".env").write_text("A=1\n")

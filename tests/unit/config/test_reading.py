@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -217,6 +218,14 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     assert "p4" not in repr(Url(url))
     assert all(secret in url for secret in Url(url).secrets)
     assert Url(url).reveal() == url
+
+
+def test_the_database_is_in_the_home_unless_a_url_says_otherwise(tmp_path: Path) -> None:
+    home = tmp_path / "a b%20#?"
+    url = load(home=home, environ={}).database_url
+    assert url.scheme == "sqlite"
+    assert unquote(url.reveal()) == f"sqlite:///{home}/state.db"
+    assert load(home=home, environ={"DATABASE_URL": "sqlite:///x"}).database_url == Url("sqlite:///x")
 
 
 def test_a_secret_is_shown_only_when_it_is_asked_to() -> None:
