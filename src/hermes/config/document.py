@@ -174,6 +174,8 @@ def _is_quoted(node: yaml.Node) -> bool:
 
 
 def _what(node: yaml.Node) -> str:
+    if not node.tag.startswith(_STANDARD):
+        return f"the tag {node.tag!r}"
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
     if isinstance(node, yaml.SequenceNode):

@@ -149,6 +149,7 @@ def test_all_mistakes_of_all_places_come_at_once_each_with_its_place(tmp_path: P
         ("jobs: 3\n", "1:7", "expected settings"),
         ("jobs:\n  workers: '3'\n", "2:12", "quoted"),
         ("jobs:\n  workers: [3]\n", "2:12", "a list"),
+        ("jobs:\n  workers: !mine 3\n", "2:12", "the tag '!mine'"),
         ("jobs:\n  workers:\n", "2:11", "nothing"),
         ("jobs:\n  workers: yes\n", "2:12", "whole number"),
         ("logging: {to_stderr: 1.5}\n", "1:22", "true or false"),
