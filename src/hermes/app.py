@@ -1,4 +1,4 @@
-"""Layer 15: the only place where objects are wired together.
+"""Layer 13: the only place where objects are wired together.
 
 `open_app` gives everything a face needs; `App.serve` works until it is told to stop. Whoever opens closes.
 """
@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
+from anyio.abc import TaskStatus
 
 from hermes.accounts.keys import Accounts
 from hermes.bus.bus import Bus
@@ -98,8 +99,8 @@ class App:
         self.worker = Worker(store, self.doorbell, clock, self.kinds, terms=terms, probe=probe)
         self._probe = probe
 
-    async def serve(self) -> None:
-        """Work until `worker.drain` is called or the task is cancelled.
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Work until `worker.drain` is called or the task is cancelled; `TaskGroup.start` waits for the beginning.
 
         Raises Conflict when another server has the database file, Misconfigured when the file is damaged.
         """
@@ -120,6 +121,7 @@ class App:
                     )
                     group.start_soon(subscriber.run)
                 _log.info("working", extra={"fields": {"database": str(self.settings.database_url)}})
+                task_status.started()
                 await self.worker.run()
                 group.cancel_scope.cancel()
         finally:

@@ -2,6 +2,7 @@
 
     HermesError
     ├── Misconfigured    change a setting or a file, then try again
+    │   └── Damaged      stop Hermes, then restore a backup
     ├── Denied           ask somebody who may
     ├── NotFound         name something that exists (and is yours)
     ├── Conflict         read the present state, then decide again
@@ -20,6 +21,10 @@ class HermesError(Exception):
 
 class Misconfigured(HermesError):
     """A setting, a file or an installation is not as it must be."""
+
+
+class Damaged(Misconfigured):
+    """The database file is no longer sound."""
 
 
 class Denied(HermesError):

@@ -53,6 +53,11 @@ def name_for(home: Path, at: Micros, label: str = "") -> Path:
     return home / "backups" / f"{stamp}{'-' + label if label else ''}{SUFFIX}"
 
 
+def newest(home: Path) -> Path | None:
+    """Return the newest backup in the home: names begin with their time."""
+    return max((home / "backups").glob(f"*{SUFFIX}"), default=None)
+
+
 def write(connection: Connection, target: Path, progress: Progress | None = None) -> Report:
     """Write one committed state to `target`, whole or not at all. Blocks; others go on working."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -63,6 +63,29 @@ def get(tx: Tx, principal: Principal, event_id: EventId) -> Event | None:
     return None if row is None else _parse(row)
 
 
+def beginning_with(tx: Tx, principal: Principal, prefix: str, *, limit: int) -> list[Event]:
+    """Return events whose id begins so, the newest first; an event with just this id is alone."""
+    where, parameters = within(principal)
+    exact = get(tx, principal, EventId(prefix))
+    if exact is not None:
+        return [exact]
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM events WHERE {where} AND substr(id, 1, ?) = ? ORDER BY position DESC LIMIT ?",
+        (*parameters, len(prefix), prefix, limit),
+    )
+    return [_parse(row) for row in rows]
+
+
+def before(tx: Tx, principal: Principal, position: int, *, limit: int) -> list[Event]:
+    """Return events before `position`, the newest first."""
+    where, parameters = within(principal)
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM events WHERE position < ? AND {where} ORDER BY position DESC LIMIT ?",
+        (position, *parameters, limit),
+    )
+    return [_parse(row) for row in rows]
+
+
 def after(tx: Tx, principal: Principal, position: int, *, limit: int) -> list[Event]:
     """Return events in the order of the whole database, beginning after `position`."""
     where, parameters = within(principal)

@@ -352,6 +352,19 @@ def find(
     return [_parse(row) for row in rows]
 
 
+def beginning_with(tx: Tx, principal: Principal, prefix: str, *, limit: int) -> list[Job]:
+    """Return jobs whose id begins so, the newest first; a job with just this id is alone."""
+    where, parameters = within(principal)
+    exact = get(tx, principal, JobId(prefix))
+    if exact is not None:
+        return [exact]
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM jobs WHERE {where} AND substr(id, 1, ?) = ? ORDER BY number DESC LIMIT ?",
+        (*parameters, len(prefix), prefix, limit),
+    )
+    return [_parse(row) for row in rows]
+
+
 def count(tx: Tx, principal: Principal) -> dict[str, int]:
     """Return how many jobs there are in each state."""
     where, parameters = within(principal)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from hermes.domain.clock import Clock, Micros, to_micros
-from hermes.domain.errors import Conflict, Misconfigured, Unavailable
+from hermes.domain.errors import Conflict, Damaged, Unavailable
 from hermes.domain.protocols import Params, Row
 from hermes.store.engine import Failure
 
@@ -106,7 +106,7 @@ class SqliteConnection:
         run("PRAGMA foreign_keys = ON")
         run("PRAGMA mmap_size = 0")
         run("PRAGMA cache_size = -16000")
-        if not self._engine.is_memory:
+        if not self._engine.is_memory and not is_reading:
             run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {self._engine.synchronous.upper()}")
         if is_reading:
@@ -204,9 +204,9 @@ class SqliteConnection:
         self._db.close()
 
 
-def damaged(path: str, what: str) -> Misconfigured:
+def damaged(path: str, what: str) -> Damaged:
     """Return the error for a file that is no longer sound."""
-    return Misconfigured(
+    return Damaged(
         f"the database {path!r} is damaged ({what}); nothing was changed. Stop Hermes, then "
         f"`hermes db restore FILE` puts a backup in its place and keeps the damaged file beside it"
     )
