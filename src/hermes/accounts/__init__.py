@@ -1,1 +1,1 @@
-"""Layer 6: identities and rights: the owner, and the keys that programs show."""
+"""Layer 5: identities and rights: the owner, and the keys that programs show."""

@@ -1,4 +1,4 @@
-"""Layer 17: the command `hermes`: parse, call, print.
+"""Layer 15: the command `hermes`: parse, call, print.
 
 Nothing is imported before the command that needs it: `--version` and `--help` load the standard library's least.
 """

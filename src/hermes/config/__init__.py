@@ -1,4 +1,4 @@
-"""Layer 4: settings; one value, one origin.
+"""Layer 3: settings; one value, one origin.
 
 `load` reads every place a value can come from, the weakest first: default, `config.yaml`, `.env`, the environment,
 flags. It imports no third-party module unless there is a file that needs one.

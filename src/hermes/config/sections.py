@@ -1,7 +1,5 @@
 """The settings of Hermes, section by section: what each is for, its default, its bounds and its variables."""
 
-# ruff: noqa: RUF009  # `setting` makes a dataclass field; its default is immutable
-
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Layer 4: discovery: names to lazily imported factories."""
+"""Layer 3: discovery: names to lazily imported factories."""
 
 from hermes.plugins.registry import Registry
 

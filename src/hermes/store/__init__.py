@@ -1,1 +1,1 @@
-"""Layer 5: one database, SQLite or PostgreSQL by URL; nothing is acknowledged before it is on disk."""
+"""Layer 4: one database, SQLite or PostgreSQL by URL; nothing is acknowledged before it is on disk."""

@@ -84,7 +84,13 @@ async def open_database(
     """
     engine = engine_for(place, clock, is_clock_forced=is_clock_forced)
     loop = asyncio.get_running_loop()
-    connection = await loop.run_in_executor(None, evolution.open_current, engine, place.path, place.home, probe)
+
+    def keep(connection: Connection) -> None:
+        if place.home is not None:
+            label = f"before-schema-{evolution.SCHEMA}"
+            backups.write(connection, backups.name_for(place.home, connection.now(), label))
+
+    connection = await loop.run_in_executor(None, evolution.open_current, engine, place.path, probe, keep)
     database = Database(place, engine, connection, probe=probe)
     try:
         yield database

@@ -4,7 +4,7 @@ Invariant: a migration happens as a whole or not at all, after a backup, and nev
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hermes.domain.errors import HermesError, Misconfigured
@@ -17,9 +17,11 @@ SCHEMA = 1
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
+Keep = Callable[[Connection], object]
 
-def open_current(engine: Engine, path: Path | None, home: Path | None, probe: Probe) -> Connection:
-    """Connect, and leave a database with the present schema behind. Blocks.
+
+def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) -> Connection:
+    """Connect, and leave a database with the present schema behind. Blocks; `keep` backs up what is to be migrated.
 
     Raises Misconfigured for a damaged or foreign file and for a schema from the future, Unavailable when nobody
     answers.
@@ -31,7 +33,8 @@ def open_current(engine: Engine, path: Path | None, home: Path | None, probe: Pr
         try:
             number = known_schema_number(connection)
             if number < SCHEMA:
-                _before_migration(connection, number, home)
+                if number > 0:
+                    keep(connection)
                 migrate(connection, probe=probe)
         except BaseException:
             connection.close()
@@ -104,14 +107,6 @@ def from_the_future(number: int) -> Misconfigured:
         f"the database has schema {number}, this Hermes knows up to {SCHEMA}; nothing was changed. "
         "Use the newer Hermes again, or restore a backup from before with `hermes db restore FILE`"
     )
-
-
-def _before_migration(connection: Connection, number: int, home: Path | None) -> None:
-    if number == 0 or home is None:
-        return
-    from hermes.store import backup
-
-    backup.write(connection, backup.name_for(home, connection.now(), f"before-schema-{SCHEMA}"))
 
 
 def migrate(connection: Connection, *, probe: Probe, target: int = SCHEMA, folder: Path = MIGRATIONS) -> None:

@@ -58,6 +58,7 @@ class Writer:
         self._changed = changed
         self._probe = probe
         self._waiting: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self._kept_back: Piece | None = None
         self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
 
     def start(self) -> None:
@@ -91,18 +92,26 @@ class Writer:
             self._connection.close()
 
     def _collect(self) -> list[Piece | None]:
+        """Take what is in line; a reading piece (only an in-memory database has them here) goes alone."""
+        batch: list[Piece | None] = [self._kept_back] if self._kept_back else self._first()
+        self._kept_back = None
+        while batch and batch[-1] is not None and not batch[-1].is_reading and len(batch) < BATCH:
+            try:
+                piece = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if piece is not None and piece.is_reading:
+                self._kept_back = piece
+                break
+            batch.append(piece)
+        return batch
+
+    def _first(self) -> list[Piece | None]:
         try:
-            batch = [self._waiting.get(timeout=IDLE_SECONDS)]
+            return [self._waiting.get(timeout=IDLE_SECONDS)]
         except queue.Empty:
             self._look_around()
             return []
-        # A reading piece (an in-memory database has only this thread) sees nothing that is not committed.
-        while batch[-1] is not None and not batch[-1].is_reading and len(batch) < BATCH:
-            try:
-                batch.append(self._waiting.get_nowait())
-            except queue.Empty:
-                break
-        return batch
 
     def _look_around(self) -> None:
         """Notice what other processes have written while nothing was to be done here."""

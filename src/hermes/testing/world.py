@@ -3,9 +3,10 @@
 import os
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from hermes.bus.bus import Bus
@@ -54,14 +55,22 @@ class World:
         return Worker(self.store, self.doorbell, self.clock, named, terms=terms, probe=probe)
 
 
+class MakeWorld(Protocol):
+    """A fixture that opens one more world; options are fields of its Place."""
+
+    def __call__(self, **options: object) -> AbstractAsyncContextManager[World]:
+        """Open a world of its own."""
+        ...
+
+
 @asynccontextmanager
 async def open_world(
     url: str, folder: Path, *, clock: FakeClock | None = None, probe: Probe = no_probe, **options: object
 ) -> AsyncIterator[World]:
     """Open an empty store: in memory, in a file of `folder`, or in a schema of its own on the server of `url`."""
     clock = clock or FakeClock()
-    async with own_place(url, folder) as place:
-        place = replace(place, **options)  # type: ignore[arg-type] # the test names fields of Place
+    async with own_place(url, folder) as own:
+        place = replace(own, **options)  # type: ignore[arg-type] # the test names fields of Place
         async with open_database(place, clock, probe=probe, is_clock_forced=True) as store:
             doorbell = LocalDoorbell()
             store.on_change(doorbell.ring)

@@ -149,7 +149,7 @@ class Free:
 
     text: str = setting("t", About("d"))
     names: tuple[str, ...] = setting((), About("d"))
-    key: Secret = setting(Secret("s"), About("d"))  # noqa: RUF009  # it makes a field
+    key: Secret = setting(Secret("s"), About("d"))  # it makes a field
 
 
 @dataclass(frozen=True, slots=True)

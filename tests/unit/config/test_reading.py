@@ -244,12 +244,12 @@ class Every:
     whole: int = setting(1, About("d", at_least=0, at_most=10))
     real: float = setting(1.0, About("d"))
     text: str = setting("t", About("d"))
-    key: Secret = setting(Secret("s"), About("d"))  # noqa: RUF009  # it makes a field
-    place: Path = setting(Path("p"), About("d"))  # noqa: RUF009  # it makes a field
+    key: Secret = setting(Secret("s"), About("d"))  # it makes a field
+    place: Path = setting(Path("p"), About("d"))  # it makes a field
     word: Literal["a", "b"] = setting("a", About("d"))
     maybe: int | None = setting(3, About("d"))
     names: tuple[str, ...] = setting((), About("d"))
-    span: timedelta = setting(timedelta(0), About("d"))  # noqa: RUF009  # it makes a field
+    span: timedelta = setting(timedelta(0), About("d"))  # it makes a field
 
 
 @dataclass(frozen=True, slots=True)
