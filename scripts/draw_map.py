@@ -29,7 +29,7 @@ def entries() -> list[tuple[int, str, str]]:
 def drawn() -> str:
     rows = entries()
     width = max(len(name) for _, name, _ in rows)
-    lines = [f"{number or '–':>2}  {name:<{width}}  {purpose}" for number, name, purpose in rows]
+    lines = [f"{number or '-':>2}  {name:<{width}}  {purpose}" for number, name, purpose in rows]
     return "\n".join([BEGIN, "```text", *lines, "```", END])
 
 

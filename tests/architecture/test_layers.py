@@ -20,9 +20,9 @@ def test_the_map_in_architecture_is_what_the_packages_say() -> None:
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], []])
 def test_the_first_words_of_the_command_load_next_to_nothing(words: list[str]) -> None:
-    code = f"import sys; from hermes.cli import main; main({words!r}); print('\\n'.join(sys.modules))"
+    code = f"import sys; from hermes.cli import main; main({words!r}); print('LOADED', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    loaded = set(done.stdout.rpartition("LOADED")[2].split())
     assert loaded.isdisjoint({"asyncio", "ssl", "socket", "sqlite3", "json", "logging", "importlib.metadata"})
     from_packages = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names) - {"hermes", "__main__"}
     # Path files of the environment itself may load a finder; nothing of ours does.
@@ -42,7 +42,18 @@ def test_help_of_a_command_needs_no_third_party_module() -> None:
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         loaded = set(done.stdout.rpartition("LOADED")[2].split())
-        heavy = {"asyncio", "ssl", "anyio", "msgspec", "sqlalchemy", "alembic", "yaml", "ruamel", "cronsim", "pysqlite3"}
+        heavy = {
+            "asyncio",
+            "ssl",
+            "anyio",
+            "msgspec",
+            "sqlalchemy",
+            "alembic",
+            "yaml",
+            "ruamel",
+            "cronsim",
+            "pysqlite3",
+        }
         assert loaded.isdisjoint(heavy), f"{command.name}: {sorted(loaded & heavy)}"
         assert "example" in done.stdout.lower(), f"`hermes {command.name} --help` shows no example"
 

@@ -4,7 +4,8 @@ import pytest
 
 from hermes.testing.contracts.accounts import AccountsContract
 from hermes.testing.contracts.bus import BusContract, SubscriptionContract
-from hermes.testing.contracts.jobs import QueueContract, ScheduleContract, WorkerContract
+from hermes.testing.contracts.jobs import QueueContract, WorkerContract
+from hermes.testing.contracts.schedules import ScheduleContract
 from hermes.testing.contracts.store import StoreContract
 
 

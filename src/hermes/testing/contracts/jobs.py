@@ -11,7 +11,7 @@ from hermes.domain.errors import Conflict, LeaseLost, Misconfigured, NotFound, U
 from hermes.domain.job import Job, JobId, JobState
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Tx
-from hermes.jobs.kind import Again, Assignment, Done, Failed, JobKind, Result, Retry
+from hermes.jobs.kind import Assignment, Done, Failed, JobKind, Result, Retry
 from hermes.jobs.queue import Order
 from hermes.jobs.worker import Terms, Worker
 from hermes.store import event as events
@@ -416,77 +416,6 @@ class WorkerContract:
         with world.doorbell.listen("jobs") as bell:
             while (await world.queue.get(OWNER, job_id)).state is not state:
                 await bell.wait(0.05)
-
-
-class ScheduleContract:
-    """Appointments."""
-
-    async def test_a_due_time_makes_one_job(self, world: World) -> None:
-        """Whoever looks, and however often."""
-        await world.queue.add_schedule(OWNER, "tick", "every 10m", Order("nobody's", {"n": 1}))
-        workers = [world.worker(JobKind("test", _nothing)) for _ in range(3)]
-        for _ in range(3):
-            world.clock.advance(minutes=10)
-            async with anyio.create_task_group() as group:
-                for worker in workers:
-                    group.start_soon(worker.step)
-        put = await world.queue.find(OWNER)
-        assert len(put) == 3
-        assert {job.payload["n"] for job in put} == {1}
-        assert len({job.run_at for job in put}) == 3
-
-    async def test_missed_times_are_made_up_for_as_the_policy_says(self, world: World) -> None:
-        """Nobody looked for an hour: none, the last, or all of them."""
-        for policy in ("skip", "once", "all"):
-            await world.queue.add_schedule(OWNER, policy, "every 7m", Order(policy), missed=policy)
-        world.clock.advance(hours=1)
-        worker = world.worker(JobKind("test", _nothing))
-        await worker.step()
-        await worker.step()
-        made = {policy: len(await world.queue.find(OWNER, kind=policy)) for policy in ("skip", "once", "all")}
-        assert made == {"skip": 0, "once": 1, "all": 8}
-        (schedule, *_) = await world.queue.find_schedules(OWNER)
-        assert schedule.next_at is not None
-        assert schedule.next_at > world.clock.now()
-
-    async def test_once_is_once(self, world: World) -> None:
-        """A moment comes due and the schedule has no next time."""
-        await world.queue.add_schedule(OWNER, "alarm", "30m", Order("test"))
-        worker = world.worker(JobKind("other", _nothing))
-        for _ in range(8):
-            world.clock.advance(minutes=10)
-            await worker.step()
-        assert len(await world.queue.find(OWNER)) == 1
-        (schedule,) = await world.queue.find_schedules(OWNER)
-        assert schedule.next_at is None
-
-    async def test_a_paused_schedule_rests_and_nothing_is_made_up_for(self, world: World) -> None:
-        """Resumed, it goes on from now."""
-        await world.queue.add_schedule(OWNER, "tick", "every 10m", Order("test"), missed="all")
-        await world.queue.pause_schedule(OWNER, "tick")
-        worker = world.worker(JobKind("other", _nothing))
-        world.clock.advance(hours=3)
-        await worker.step()
-        await world.queue.resume_schedule(OWNER, "tick")
-        await worker.step()
-        assert await world.queue.find(OWNER) == []
-        world.clock.advance(minutes=10)
-        await worker.step()
-        assert len(await world.queue.find(OWNER)) == 1
-
-    async def test_a_name_is_taken_once_and_free_when_removed(self, world: World) -> None:
-        """Names belong to a tenant."""
-        (stranger,) = tenants("elsewhere")
-        await world.queue.add_schedule(OWNER, "tick", "every 10m", Order("test"))
-        await world.queue.add_schedule(stranger, "tick", "every 10m", Order("test"))
-        await raises(Conflict, world.queue.add_schedule(OWNER, "tick", "every 5m", Order("test")))
-        await world.queue.remove_schedule(OWNER, "tick")
-        await world.queue.add_schedule(OWNER, "tick", "every 5m", Order("test"))
-        await raises(NotFound, world.queue.remove_schedule(OWNER, "tock"))
-
-
-async def _nothing(_assignment: Assignment) -> Result:
-    return Again("nobody asked")
 
 
 async def claim(world: World, *, worker: str = "w", limit: int = 10) -> list[Job]:
