@@ -5,6 +5,8 @@ A command is a module with `configure(parser)` and `run(arguments) -> int`; it i
 
 import argparse
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -66,17 +68,52 @@ def run(arguments: Sequence[str]) -> int:
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(prog=f"hermes {command.name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
+    _let_all_be_printed()
     try:
         return int(module.run(parser.parse_args(arguments[1:])))
-    except HermesError as error:
-        sys.stderr.write(f"hermes: {error}\n")
-        return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone: `hermes events tail | head` is no error.
-        sys.stderr.close()
-        return 0
+    except (HermesError, OSError, KeyboardInterrupt) as error:
+        return _judge(error)
+
+
+def _judge(error: HermesError | OSError | KeyboardInterrupt) -> int:
+    """Say what went wrong and return the exit code."""
+    match error:
+        case HermesError():
+            return failed(error)
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case BrokenPipeError():
+            # Whoever read our output has gone: `hermes events tail | head` is no error.
+            _drop_output()
+            return 0
+        case OSError():
+            about = f"{error.filename!r}: " if error.filename is not None else ""
+            sys.stderr.write(f"hermes: {about}{error.strerror or error}; look at the path, its rights and the disk\n")
+            return 1
+
+
+def failed(error: HermesError) -> int:
+    """Write an error for a person, and return the exit code it stands for."""
+    from hermes.cli.screen import clean
+
+    lines = [clean(line) for line in str(error).splitlines()]
+    sys.stderr.write("hermes: {}\n".format("\n".join(lines)))
+    return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+
+
+def _let_all_be_printed() -> None:
+    """A terminal that cannot show a character gets its escape, not our traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still in the buffer has no reader; without this the interpreter would complain at its end."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def overview() -> str:

@@ -44,13 +44,20 @@ class State:
 
 
 @contextlib.contextmanager
-def opened(place: Place, clock: Clock) -> Iterator[Connection]:
-    """Give a connection that only reads, on one snapshot, with the driver's errors translated.
+def connected(place: Place, clock: Clock) -> Iterator[Connection]:
+    """Give a connection that only reads, with the driver's errors translated. A file must be there.
 
-    Raises Damaged, Unavailable, or Misconfigured for what is no database of Hermes. A file must be there.
+    Raises Damaged, Unavailable, or Misconfigured for a server that does not let us in.
     """
     engine = engine_for(place, clock)
     with evolution.translated(engine), contextlib.closing(engine.connect(is_reading=True)) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def opened(place: Place, clock: Clock) -> Iterator[Connection]:
+    """Give a connection on one snapshot."""
+    with connected(place, clock) as connection:
         connection.begin(is_reading=True)
         yield connection
 
