@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,11 +20,11 @@ import msgspec
 
 from hermes.domain.clock import Micros, from_micros
 from hermes.domain.errors import Conflict, Misconfigured, NotFound
-from hermes.domain.protocols import Row, no_probe
+from hermes.domain.protocols import Probe, Row, no_probe
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
 from hermes.store.lock import FileLock
-from hermes.store.sqlite import SqliteConnection, SqliteEngine
+from hermes.store.sqlite import SqliteConnection, SqliteEngine, occupy
 
 FORMAT = 1
 SUFFIX = ".hermes-backup"
@@ -58,7 +59,7 @@ def newest(home: Path) -> Path | None:
     return max((home / "backups").glob(f"*{SUFFIX}"), default=None)
 
 
-def write(connection: Connection, target: Path, progress: Progress | None = None) -> Report:
+def write(connection: Connection, target: Path, progress: Progress | None = None, *, probe: Probe = no_probe) -> Report:
     """Write one committed state to `target`, whole or not at all. Blocks; others go on working."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.unfinished")
@@ -69,6 +70,7 @@ def write(connection: Connection, target: Path, progress: Progress | None = None
             report = _write_lines(connection, file, target, progress)
             file.flush()
             os.fsync(file.fileno())
+        probe("backup.written")
         unfinished.rename(target)
         _sync_folder(target.parent)
     finally:
@@ -136,9 +138,9 @@ def _lines(source: Path) -> Iterator[Any]:
                 yield value
     except FileNotFoundError as error:
         raise NotFound(f"there is no backup {str(source)!r}; `hermes db backup` makes one") from error
-    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _not_whole(source, str(error)) from error
-    if last is None or last["rows"] != rows or last["sha256"] != digest.hexdigest():
+    if last != {"rows": rows, "sha256": digest.hexdigest()}:
         raise _not_whole(source, "its end does not agree with the rest")
 
 
@@ -159,8 +161,8 @@ def _not_whole(source: Path, why: str) -> Misconfigured:
     return Misconfigured(f"{str(source)!r} is no whole backup ({why}); nothing was changed, try another one")
 
 
-def restore(engine: Engine, source: Path, path: Path | None, now: datetime) -> Report:
-    """Put a backup in the place of what is there. Blocks; refuses while a server works on it.
+def restore(engine: Engine, source: Path, path: Path | None, now: datetime, *, probe: Probe = no_probe) -> Report:
+    """Put a backup in the place of what is there. Blocks; refuses while any process has it open.
 
     A file is set aside, never overwritten; a server's tables must be empty.
     """
@@ -168,7 +170,7 @@ def restore(engine: Engine, source: Path, path: Path | None, now: datetime) -> R
     if isinstance(engine, SqliteEngine):
         if path is None:
             raise Misconfigured("an in-memory database cannot be restored; name a file in DATABASE_URL")
-        return _restore_file(engine, source, path, now, report)
+        return _restore_file(engine, path, now, report, probe)
     with evolution.translated(engine), contextlib.closing(engine.connect(is_reading=False)) as connection:
         if evolution.schema_number(connection) and _has_rows(connection):
             raise Conflict("the database is not empty; restore into an empty one, by another DATABASE_URL")
@@ -176,35 +178,59 @@ def restore(engine: Engine, source: Path, path: Path | None, now: datetime) -> R
     return report
 
 
-def _restore_file(engine: SqliteEngine, source: Path, path: Path, now: datetime, report: Report) -> Report:
+def _restore_file(engine: SqliteEngine, path: Path, now: datetime, report: Report, probe: Probe) -> Report:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(path.with_name(path.name + ".lock"), "works on")
-    lock.acquire(now)
-    fresh = path.with_name(path.name + ".restoring")
+    server = FileLock(path.with_name(path.name + ".lock"), "works on")
+    server.acquire(now)
     try:
-        for leftover in _files_of(fresh):
-            leftover.unlink(missing_ok=True)
-        new = SqliteEngine(str(fresh), engine.clock, "full", engine.busy_seconds)
-        with evolution.translated(new), contextlib.closing(SqliteConnection(new, is_reading=False)) as connection:
-            _fill(connection, source, report.schema)
-            connection.settle_into_one_file()
-        set_aside = _set_aside(path, now) if path.exists() else None
-        fresh.rename(path)
-        _sync_folder(path.parent)
+        users = occupy(path, now, is_alone=True)
+        try:
+            return replace(report, set_aside=_exchange(engine, path, now, report, probe))
+        finally:
+            users.release()
     finally:
-        for leftover in _files_of(fresh):
-            leftover.unlink(missing_ok=True)
-        lock.release()
-    return replace(report, set_aside=set_aside)
+        server.release()
 
 
-def _set_aside(path: Path, now: datetime) -> Path:
-    """Move a database out of the way, its write-ahead log with it."""
-    aside = path.with_name(f"{path.name}.before-restore-{now:%Y%m%dT%H%M%S%fZ}")
-    for old, new in zip(_files_of(path), _files_of(aside), strict=True):
-        if old.exists():
-            old.rename(new)
+def _exchange(engine: SqliteEngine, path: Path, now: datetime, report: Report, probe: Probe) -> Path | None:
+    """Build the new file beside the old one, then exchange them; return where the old one is now.
+
+    Between two renames there is no file. A crash there is known by the unfinished one: see `evolution.open_current`.
+    """
+    fresh = evolution.unfinished_restore(path)
+    new = SqliteEngine(str(fresh), engine.clock, "full", engine.busy_seconds)
+    _remove(fresh)
+    try:
+        with evolution.translated(new), contextlib.closing(SqliteConnection(new, is_reading=False)) as connection:
+            _fill(connection, report.path, report.schema)
+            connection.settle_into_one_file()
+    except BaseException:
+        _remove(fresh)
+        raise
+    probe("restore.filled")
+    aside = _set_aside(path, now)
+    probe("restore.set_aside")
+    fresh.rename(path)
+    probe("restore.placed")
+    _sync_folder(path.parent)
     return aside
+
+
+def _set_aside(path: Path, now: datetime) -> Path | None:
+    """Move a database out of the way, its write-ahead log with it.
+
+    The file goes first: nobody opens it without its log, and a log without its file is not left for a new one.
+    """
+    aside = path.with_name(f"{path.name}.before-restore-{now:%Y%m%dT%H%M%S%fZ}")
+    there = [(old, new) for old, new in zip(_files_of(path), _files_of(aside), strict=True) if old.exists()]
+    for old, new in there:
+        old.rename(new)
+    return aside if there else None
+
+
+def _remove(path: Path) -> None:
+    for leftover in _files_of(path):
+        leftover.unlink(missing_ok=True)
 
 
 def _files_of(path: Path) -> list[Path]:

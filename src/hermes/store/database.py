@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+import anyio
+
 from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached, Misconfigured, Unavailable, Unsupported
 from hermes.domain.protocols import Probe, Tx, no_probe
 from hermes.store import backup as backups
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
+from hermes.store.lock import FileLock
 from hermes.store.reader import Readers
-from hermes.store.sqlite import MEMORY, SqliteEngine, Synchronous
+from hermes.store.sqlite import MEMORY, SqliteEngine, Synchronous, occupy
 from hermes.store.writer import Changed, Piece, Writer
 
 T = TypeVar("T")
 
 _STOP_SECONDS = 10.0
+_WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +94,31 @@ async def open_database(
             label = f"before-schema-{evolution.SCHEMA}"
             backups.write(connection, backups.name_for(place.home, connection.now(), label))
 
-    connection = await loop.run_in_executor(None, evolution.open_current, engine, place.path, probe, keep)
+    with anyio.CancelScope(shield=True):
+        lock, connection = await loop.run_in_executor(None, _open, place, engine, clock, probe, keep)
     database = Database(place, engine, connection, probe=probe)
     try:
         yield database
     finally:
-        await database.aclose()
+        with anyio.CancelScope(shield=True):
+            await database.aclose()
+        if lock is not None:
+            lock.release()
+
+
+def _open(
+    place: Place, engine: Engine, clock: Clock, probe: Probe, keep: evolution.Keep
+) -> tuple[FileLock | None, Connection]:
+    """Have the file, then connect. Blocks."""
+    if place.path is None:
+        return None, evolution.open_current(engine, None, probe, keep)
+    place.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = occupy(place.path, clock.now())
+    try:
+        return lock, evolution.open_current(engine, place.path, probe, keep)
+    except BaseException:
+        lock.release()
+        raise
 
 
 class Database:
@@ -107,9 +130,12 @@ class Database:
         self.dialect = engine.dialect
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Changed] = []
+        self._probe = probe
         self._writer = Writer(engine, connection, loop=self._loop, changed=self._ring, probe=probe)
         is_memory = isinstance(engine, SqliteEngine) and engine.is_memory
         self._readers = None if is_memory else Readers(engine, threads=place.readers, seconds=place.seconds)
+        self._unanswered: dict[asyncio.Future[Any], float] = {}
+        self._watch: asyncio.TimerHandle | None = None
         self._is_open = True
         self._writer.start()
 
@@ -141,7 +167,7 @@ class Database:
 
         def copy() -> backups.Report:
             with evolution.translated(self.engine), closing(self.engine.connect(is_reading=True)) as connection:
-                return backups.write(connection, target or self._backup_name(connection), progress)
+                return backups.write(connection, target or self._backup_name(connection), progress, probe=self._probe)
 
         if self._readers is None:
             raise Unsupported("an in-memory database cannot be backed up; it is gone when the process ends")
@@ -156,7 +182,10 @@ class Database:
         """Do what is in line, then close; what does not end in time is left to the operating system."""
         if self._is_open:
             self._is_open = False
-            await self._loop.run_in_executor(None, self._writer.stop, _STOP_SECONDS)
+            self._writer.finish()
+            await self._loop.run_in_executor(None, self._writer.join, _STOP_SECONDS)
+            if self._watch is not None:
+                self._watch.cancel()
             if self._readers is not None:
                 await self._loop.run_in_executor(None, self._readers.stop)
 
@@ -165,19 +194,27 @@ class Database:
         if self._writer.waiting() >= self.place.queue_limit:
             raise LimitReached(f"{self.place.queue_limit} pieces of work wait for the database; try again in a second")
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._writer.put(Piece(work, answer, time.monotonic() + self.place.seconds, is_reading))
-        # The writer gives up a little earlier and knows why; this is for a disk that hangs.
-        timer = self._loop.call_later(self.place.seconds + 1.0, self._expire, answer)
+        give_up_at = time.monotonic() + self.place.seconds
+        self._unanswered[answer] = give_up_at
+        if self._watch is None:
+            self._watch = self._loop.call_later(_WATCH_SECONDS, self._give_up_on_the_late)
+        self._writer.put(Piece(work, answer, give_up_at, is_reading))
         try:
             value: T = await answer
         finally:
-            timer.cancel()
+            del self._unanswered[answer]
         return value
 
-    def _expire(self, answer: "asyncio.Future[Any]") -> None:
-        if not answer.done():
-            said = f"the database did not answer within {self.place.seconds:g} s; whether it stored this is unknown"
-            answer.set_exception(Unavailable(said, retry_after=5.0))
+    def _give_up_on_the_late(self) -> None:
+        """The writer gives up by itself and knows why; this is for a disk that hangs."""
+        now = time.monotonic()
+        for answer, give_up_at in self._unanswered.items():
+            if now > give_up_at + _WATCH_SECONDS and not answer.done():
+                said = f"the database did not answer within {self.place.seconds:g} s; whether it stored this is unknown"
+                answer.set_exception(Unavailable(said, retry_after=5.0))
+        self._watch = None
+        if self._unanswered:
+            self._watch = self._loop.call_later(_WATCH_SECONDS, self._give_up_on_the_late)
 
     def _require_open(self) -> None:
         if not self._is_open:

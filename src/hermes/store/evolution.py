@@ -23,11 +23,14 @@ Keep = Callable[[Connection], object]
 def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) -> Connection:
     """Connect, and leave a database with the present schema behind. Blocks; `keep` backs up what is to be migrated.
 
-    Raises Misconfigured for a damaged or foreign file and for a schema from the future, Unavailable when nobody
-    answers.
+    Raises Misconfigured for a damaged or foreign file, for a schema from the future, and for a file that a restore was
+    about to put in its place; Unavailable when nobody answers.
     """
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path is not None and not path.exists() and unfinished_restore(path).exists():
+        raise Misconfigured(
+            f"the database {str(path)!r} is missing: a restore was broken off. Do it again with "
+            "`hermes db restore FILE`; what was there before is beside it"
+        )
     with translated(engine):
         connection = engine.connect(is_reading=False)
         try:
@@ -40,6 +43,11 @@ def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) ->
             connection.close()
             raise
     return connection
+
+
+def unfinished_restore(path: Path) -> Path:
+    """Return the file that a restore builds before it puts it in the place of `path`."""
+    return path.with_name(f"{path.name}.restoring")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A file that one process holds: the server's right to work on a database file.
+"""Files that processes hold: the server's right to work on a database file, and everybody's to have it open.
 
 The operating system lets go of it when the process ends, however it ends; what is left in the file then tells the
 next holder that the last one did not stop in order.
@@ -27,15 +27,16 @@ class FileLock:
         self._path = path
         self._purpose = purpose
         self._descriptor: int | None = None
+        self._is_alone = False
         self.was_left_behind = False
 
-    def acquire(self, now: datetime) -> None:
-        """Take the lock. Raises Conflict, naming the holder, when another process has it."""
+    def acquire(self, now: datetime, *, is_shared: bool = False) -> None:
+        """Take the lock, alone or beside others who share it. Raises Conflict, naming who holds it alone."""
         if fcntl is None:  # pragma: no cover - Windows
             raise Unsupported("file locks of this system are not supported; use PostgreSQL by DATABASE_URL")
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _take(descriptor)
+            _take(descriptor, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
         except OSError as error:
             holder = _describe(descriptor)
             os.close(descriptor)
@@ -43,28 +44,32 @@ class FileLock:
                 f"another Hermes{holder} {self._purpose} {self._path.with_suffix('').name!r} in "
                 f"{str(self._path.parent)!r}; stop it, or give this one a HERMES_HOME of its own"
             ) from error
+        self._descriptor = descriptor
+        if is_shared:
+            return
         self.was_left_behind = bool(os.pread(descriptor, 1, 0))
         owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": now.isoformat()})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, owner.encode(), 0)
-        self._descriptor = descriptor
+        self._is_alone = True
 
     def release(self) -> None:
         """Give the lock back, leaving word that all is in order."""
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            if self._is_alone:
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
-            self._descriptor = None
+            self._descriptor, self._is_alone = None, False
 
 
-def _take(descriptor: int) -> None:
+def _take(descriptor: int, how: int) -> None:
     """Take the lock, letting pass whoever only looks (see `held_by`)."""
     for pause in (0.01, 0.05, 0.2):
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
             return
         time.sleep(pause)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, how | fcntl.LOCK_NB)
 
 
 def held_by(path: Path) -> str | None:

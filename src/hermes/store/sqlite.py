@@ -6,13 +6,16 @@ processes write and checkpoint at once.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from hermes.domain.clock import Clock, Micros, to_micros
 from hermes.domain.errors import Conflict, Damaged, Unavailable
 from hermes.domain.protocols import Params, Row
 from hermes.store.engine import Failure
+from hermes.store.lock import FileLock
 
 try:
     from pysqlite3 import dbapi2 as _bundled
@@ -53,6 +56,24 @@ def version() -> tuple[int, int, int]:
 def is_safe_for_two_processes() -> bool:
     """Whether two processes may write one file with this engine."""
     return version() >= SAFE_FOR_TWO
+
+
+def occupy(path: Path, now: datetime, *, is_alone: bool | None = None) -> FileLock:
+    """Say that this process has the file open: beside others who have a safe engine too, alone with an old one.
+
+    Raises Conflict when that cannot be. `is_alone` asks for it in any case, as whoever exchanges the file does.
+    """
+    lock = FileLock(path.with_name(f"{path.name}.one-process"), "has open")
+    try:
+        lock.acquire(now, is_shared=is_safe_for_two_processes() if is_alone is None else not is_alone)
+    except Conflict as error:
+        oldest = ".".join(map(str, SAFE_FOR_TWO))
+        raise Conflict(
+            f"{error}. Several processes share a database file only when each has SQLite {oldest} or newer "
+            f"(this one has {'.'.join(map(str, version()))}; the package pysqlite3 brings one), and none while it is "
+            "restored"
+        ) from error
+    return lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +177,11 @@ class SqliteConnection:
     def execute(self, sql: str, params: Params) -> int:
         """Run one statement and return how many rows it touched."""
         return int(self._cursor.execute(sql, params).rowcount)
+
+    def insert(self, sql: str, params: Params, counter: str) -> int | None:  # noqa: ARG002 - it is the row's id
+        """Insert one row and return its number, or None when it was there already."""
+        cursor = self._cursor.execute(sql, params)
+        return int(cursor.lastrowid) if cursor.rowcount else None
 
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
