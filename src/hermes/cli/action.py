@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -122,7 +123,7 @@ def duration(word: str) -> timedelta:
 def json_object(word: str) -> dict[str, JSON]:
     """Take a JSON object."""
     try:
-        value = json.loads(word, parse_constant=_no_constant)
+        value = json.loads(word, parse_constant=_no_constant, parse_int=_stored_whole, parse_float=_stored_float)
         word.encode()
     except json.JSONDecodeError as error:
         raise argparse.ArgumentTypeError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
@@ -139,3 +140,17 @@ def json_object(word: str) -> dict[str, JSON]:
 
 def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
+
+
+def _stored_whole(digits: str) -> int:
+    number = int(digits)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{digits} does not fit into 64 bits; write it as a text")
+    return number
+
+
+def _stored_float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is too large for a number; write it as a text")
+    return number

@@ -1,0 +1,147 @@
+"""A shell in a home of its own, and a server in a process of its own."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.cli import main
+from hermes.config import SCHEMA
+from hermes.config.variables import process_environment
+from hermes.store.sqlite import driver
+
+SECONDS = 20.0
+COMMAND = (sys.executable, "-c", "import sys; from hermes.cli import main; sys.exit(main())")
+
+
+@dataclass
+class Shell:
+    """Runs `hermes …` in one home, in this process."""
+
+    home: Path
+    capsys: pytest.CaptureFixture[str]
+    err: str = ""
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """Return what a command printed."""
+        try:
+            given = main([*words, "--home", str(self.home)])
+        except SystemExit as stop:
+            given = int(str(stop.code))
+        out, self.err = self.capsys.readouterr()
+        assert given == code, f"{words} gave {given}: {self.err}"
+        return out
+
+    def lines(self, *words: str, code: int = 0) -> list[str]:
+        """Return the lines a command printed, save the headings."""
+        return self(*words, code=code).splitlines()[1:]
+
+    def json(self, *words: str) -> Any:  # noqa: ANN401 - a document
+        """Return the document a command printed."""
+        return json.loads(self(*words, "--json"))
+
+    @property
+    def database(self) -> Path:
+        return self.home / "state.db"
+
+    def sql(self, statement: str) -> None:
+        """Change the database behind everybody's back."""
+        with closing(driver.connect(self.database)) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+
+class Process:
+    """One `hermes …` beside this process; killed at the end by its id if it still runs."""
+
+    def __init__(self, home: Path, *words: str, python_path: Path | None = None) -> None:
+        path = {} if python_path is None else {"PYTHONPATH": str(python_path)}
+        self._process = subprocess.Popen(
+            [*COMMAND, *words],
+            env={**process_environment(), "HERMES_HOME": str(home), **path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.pid = self._process.pid
+        self._rest = b""
+
+    def line(self) -> str:
+        """Wait for the next line on standard output."""
+        assert self._process.stdout is not None
+        give_up_at = time.monotonic() + SECONDS
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, give_up_at - time.monotonic()))
+            chunk = os.read(self._process.stdout.fileno(), 65536) if ready else b""
+            assert chunk, f"no line came; {self.finish()}"
+            self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def finish(self) -> tuple[int, str, str]:
+        """Wait for the end; return the exit code and what else was printed."""
+        try:
+            out, err = self._process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            out, err = self._process.communicate()
+        return self._process.returncode, (self._rest + out).decode(), err.decode()
+
+    def stop(self) -> tuple[int, str, str]:
+        """End it as a supervisor does."""
+        self.send(signal.SIGTERM)
+        return self.finish()
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    for name in ["HERMES_HOME", *(name for one in SCHEMA.settings.values() for name in one.names)]:
+        monkeypatch.delenv(name, raising=False)
+    return Shell(tmp_path / "home", capsys)
+
+
+@pytest.fixture
+def start(shell: Shell) -> Iterator[Callable[..., Process]]:
+    """Start commands in the home of the shell."""
+    started: list[Process] = []
+
+    def begin(*words: str, python_path: Path | None = None) -> Process:
+        started.append(Process(shell.home, *words, python_path=python_path))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.close()
+
+
+@pytest.fixture
+def server(start: Callable[..., Process]) -> Process:
+    """A server that is ready."""
+    process = start("up")
+    assert "up" in process.line()
+    return process
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; fail when it does not in time."""
+    give_up_at = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < give_up_at, "it did not come true in time"
+        time.sleep(0.02)

@@ -1,0 +1,72 @@
+"""What holds for every command."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.conftest import Shell
+
+from hermes.cli import main
+from hermes.cli.command import COMMANDS
+
+WITH_ACTIONS = {
+    "db": ("status", "migrate", "backup", "restore", "check"),
+    "jobs": ("list", "show", "retry", "cancel", "dead", "put"),
+    "events": ("tail", "show"),
+    "cron": ("list", "add", "pause", "resume", "run", "remove"),
+    "keys": ("create", "list", "revoke"),
+}
+HELPS = [(c.name,) for c in COMMANDS] + [(name, action) for name, all_ in WITH_ACTIONS.items() for action in all_]
+
+
+@pytest.mark.parametrize("words", HELPS)
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--help"])
+    assert stop.value.code == 0
+    assert f"example:\n  hermes {words[0]}" in capsys.readouterr().out or words == ("config",)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_ACTIONS))
+def test_without_an_action_a_command_shows_its_help_and_fails(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main([name]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert all(action in said.err for action in WITH_ACTIONS[name])
+
+
+def test_help_imports_nothing_but_the_standard_library_and_no_event_loop() -> None:
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "from hermes.cli import main\n"
+        "try: main([sys.argv[1], '--help'])\n"
+        "except SystemExit: pass\n"
+        "new = {n: getattr(sys.modules[n], '__file__', None) or '' for n in set(sys.modules) - before}\n"
+        "print(*sorted(n for n, f in new.items() if 'site-packages' in f or n in {'asyncio', 'ssl', 'sqlite3'}),"
+        " file=sys.stderr)"
+    )
+    for command in COMMANDS:
+        done = subprocess.run([sys.executable, "-c", script, command.name], capture_output=True, text=True, check=True)
+        assert done.stderr.strip() == "", command.name
+
+
+def test_a_home_that_cannot_be_made_is_one_clear_line(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shell.home = tmp_path / "file" / "home"
+    shell("jobs", "list", code=3)
+    assert "Traceback" not in shell.err
+    assert str(shell.home) in shell.err
+
+
+def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:
+    for _ in range(3):
+        shell("cron", "add", f"name{_}", "every 1h", "--publish", "demo.tick")
+    code = f"from hermes.cli import main; import sys; sys.exit(main(['cron', 'list', '--home', {str(shell.home)!r}]))"
+    done = subprocess.run(
+        ["sh", "-c", 'set -o pipefail 2>/dev/null; "$0" -c "$1" | true', sys.executable, code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
