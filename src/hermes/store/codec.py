@@ -6,12 +6,12 @@ from datetime import datetime
 import msgspec
 
 from hermes.domain.clock import Micros, from_micros, to_micros
-from hermes.domain.errors import Misconfigured
+from hermes.domain.errors import Damaged, Misconfigured
 from hermes.domain.event import JSON, Data
 from hermes.domain.principal import Principal, Tenant
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(dict[str, object]).decode
+_decoder = msgspec.json.Decoder(dict[str, object])
 
 
 class _StoredPrincipal(msgspec.Struct, omit_defaults=True):
@@ -33,8 +33,14 @@ def from_data(data: Data) -> str:
 
 
 def to_data(text: str) -> dict[str, JSON]:
-    """Read a mapping back."""
-    return _decode(text)  # type: ignore[return-value] # what we wrote was JSON
+    """Read a mapping back. Raises Damaged for what is none: only mappings were written."""
+    try:
+        return _decoder.decode(text)  # type: ignore[return-value] # what we wrote was JSON
+    except msgspec.DecodeError as error:
+        raise Damaged(
+            f"the database is damaged ({text[:40]!r} is no JSON: {error}); nothing was changed. Stop Hermes, then "
+            "`hermes db restore FILE` puts a backup in its place"
+        ) from error
 
 
 def to_optional_data(text: str | None) -> Mapping[str, JSON] | None:

@@ -24,6 +24,10 @@ class Connection(Protocol):
 
     dialect: Literal["sqlite", "postgres"]
 
+    def adopt(self) -> None:
+        """Prepare a database that was found to be ours for writing; what is not ours is left as it is."""
+        ...
+
     @property
     def raw(self) -> Any:  # noqa: ANN401 - for the parts that speak to the driver: migration and backup
         """The driver's own connection."""

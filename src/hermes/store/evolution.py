@@ -35,6 +35,7 @@ def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) ->
         connection = engine.connect(is_reading=False)
         try:
             number = known_schema_number(connection)
+            connection.adopt()
             if number < SCHEMA:
                 if number > 0:
                     keep(connection)

@@ -65,6 +65,9 @@ class PostgresConnection:
         self._cursor = self._db.cursor()
         self._last_seen: Row | None = None
 
+    def adopt(self) -> None:
+        """Nothing to do: a server knows how it is written to."""
+
     @property
     def raw(self) -> "psycopg.Connection[Row]":
         """The driver's connection, for migrations."""

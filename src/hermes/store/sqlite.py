@@ -118,6 +118,9 @@ class SqliteConnection:
             self._cursor = self._db.cursor()
             self._configure(is_reading=is_reading)
             self._version_of_data = self._data_version()
+        except UnicodeDecodeError as error:
+            self._db.close()
+            raise damaged(engine.path, str(error)) from error
         except BaseException:
             self._db.close()
             raise
@@ -127,11 +130,15 @@ class SqliteConnection:
         run("PRAGMA foreign_keys = ON")
         run("PRAGMA mmap_size = 0")
         run("PRAGMA cache_size = -16000")
-        if not self._engine.is_memory and not is_reading:
-            run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {self._engine.synchronous.upper()}")
         if is_reading:
             run("PRAGMA query_only = ON")
+
+    def adopt(self) -> None:
+        """Let readers go on while we write; the file remembers it."""
+        if not self._engine.is_memory:
+            # Fetched to its end: an open statement would keep Alembic's set-up of the connection from working.
+            self._cursor.execute("PRAGMA journal_mode = WAL").fetchall()
 
     @property
     def raw(self) -> Any:  # noqa: ANN401 - two drivers, one of them without types
@@ -150,12 +157,12 @@ class SqliteConnection:
 
     def rollback(self) -> None:
         """Leave the transaction if there is one."""
-        if self._db.in_transaction:
-            try:
+        try:
+            if self._db.in_transaction:
                 self._cursor.execute("ROLLBACK")
-            except driver.Error:
-                # The engine has rolled back by itself; it says so by an error.
-                return
+        except driver.Error:
+            # The engine has rolled back by itself, or the connection is closed; it says so by an error.
+            return
 
     def is_in_transaction(self) -> bool:
         """Whether the transaction survived the last error."""
@@ -185,7 +192,10 @@ class SqliteConnection:
 
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
-        rows: list[Row] = self._cursor.execute(sql, params).fetchall()
+        try:
+            rows: list[Row] = self._cursor.execute(sql, params).fetchall()
+        except UnicodeDecodeError as error:
+            raise damaged(self._engine.path, str(error)) from error
         return rows
 
     def stream(self, sql: str) -> Iterator[Row]:
@@ -260,6 +270,9 @@ def _understand(error: Exception, path: str) -> Failure | None:
             )
             return Failure(said, may_pass=False)
         case _Code.CORRUPT | _Code.NOTADB:
+            return Failure(damaged(path, str(error)), may_pass=False)
+        case None if isinstance(error, driver.OperationalError):
+            # Not the engine's: the driver could not read a text that it had written.
             return Failure(damaged(path, str(error)), may_pass=False)
         case _Code.CONSTRAINT:
             return Failure(Conflict(f"a rule of the database forbids this: {error}"), may_pass=False)
