@@ -83,7 +83,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
         ),
     ),
     ("gap", sql("DELETE FROM events WHERE stream = 'jobs' AND seq = 2")),
-    ("gap", sql("UPDATE streams SET seq = seq + 1 WHERE name = 'seen'")),
+    ("gap", sql("INSERT INTO streams (tenant, name, seq) VALUES ('local', 'seen', 1)")),
     ("order", sql("UPDATE events SET position = position + 1000000 WHERE stream = 'direct:0' AND seq = 1")),
     ("unseen", sql("DELETE FROM events WHERE stream = 'seen' AND seq = 2")),
     ("doubled", sql("UPDATE events SET data = (SELECT data FROM events WHERE stream = 'seen' AND seq = 1) "

@@ -32,6 +32,10 @@ class Tx(Protocol):
         """Run one statement (parameters are `?`) and return how many rows it touched."""
         ...
 
+    def insert(self, sql: str, params: Params, counter: str) -> int | None:
+        """Insert one row; return the number its column `counter` was given, or None when it was there already."""
+        ...
+
     def one(self, sql: str, params: Params = ()) -> Row | None:
         """Return the first row, or None."""
         ...

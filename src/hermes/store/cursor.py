@@ -38,6 +38,12 @@ def take(tx: Tx, principal: Principal, name: str, owner: str, *, lease_micros: i
     return None if row is None else Cursor(name, row[0], row[1], row[2])
 
 
+def free(tx: Tx, principal: Principal, name: str, owner: str) -> None:
+    """Take a subscription away from anybody but `owner`: a file has one server, so the others are dead."""
+    require_system(principal, "take a cursor away")
+    tx.execute("UPDATE cursors SET owner = NULL WHERE name = ? AND owner <> ?", (name, owner))
+
+
 def advance(tx: Tx, principal: Principal, cursor: Cursor, position: int, *, lease_micros: int) -> bool:
     """Move on to `position` and keep the lease, before the events up to there are handled in the same transaction.
 

@@ -65,6 +65,10 @@ class Connection(Protocol):
         """Run one statement and return how many rows it touched."""
         ...
 
+    def insert(self, sql: str, params: Params, counter: str) -> int | None:
+        """See `Tx.insert`."""
+        ...
+
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
         ...
@@ -136,6 +140,10 @@ class Transaction:
     def execute(self, sql: str, params: Params = ()) -> int:
         """Run one statement and return how many rows it touched."""
         return self._connection.execute(sql, params)
+
+    def insert(self, sql: str, params: Params, counter: str) -> int | None:
+        """Insert one row; return the number its column `counter` was given, or None when it was there already."""
+        return self._connection.insert(sql, params, counter)
 
     def one(self, sql: str, params: Params = ()) -> Row | None:
         """Return the first row, or None."""

@@ -1,11 +1,11 @@
-"""Events and the counters of their streams.
+"""Events, numbered within their streams.
 
 Invariants: `seq` is gap-free within a stream, positions become visible in their order, and an event that is appended
 again (same id, or same dedupe key in its stream) is the one that was there.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import takewhile
 
 from hermes.domain.clock import Micros, from_micros, to_micros
 from hermes.domain.errors import Conflict, Denied
@@ -17,14 +17,14 @@ from hermes.store.scope import within
 
 _COLUMNS = "position, id, tenant, stream, seq, type, source, subject, at, data, schema, trace, cause, dedupe_key"
 
+# The numbers in use are their own counter; `streams` remembers the last one of those that were forgotten.
+_LAST = (
+    "SELECT coalesce((SELECT max(seq) FROM events WHERE tenant = ? AND stream = ?), "
+    "(SELECT seq FROM streams WHERE tenant = ? AND name = ?), 0)"
+)
 _INSERT = (
     "INSERT INTO events (id, tenant, stream, seq, type, source, subject, at, data, schema, trace, cause, dedupe_key) "
-    "VALUES (?, ?, ?, coalesce((SELECT seq FROM streams WHERE tenant = ? AND name = ?), 0) + 1, "
-    "?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING position, seq"
-)
-_COUNT = (
-    "INSERT INTO streams (tenant, name, seq) VALUES (?, ?, 1) "
-    "ON CONFLICT (tenant, name) DO UPDATE SET seq = streams.seq + 1"
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 
 
@@ -32,28 +32,30 @@ def append(tx: Tx, principal: Principal, event: Event) -> Event:
     """Store a durable event and return it with its numbers; the one already there when it is a repetition."""
     _require_right(principal, event)
     tx.order()
-    parameters = (
-        event.id,
-        event.tenant,
-        event.stream,
-        event.tenant,
-        event.stream,
-        event.type,
-        event.source,
-        event.subject,
-        to_micros(event.at),
-        codec.from_data(event.data),
-        event.schema,
-        event.trace,
-        event.cause,
-        event.dedupe_key,
+    seq = int(tx.all(_LAST, (event.tenant, event.stream, event.tenant, event.stream))[0][0]) + 1
+    position = tx.insert(
+        _INSERT,
+        (
+            event.id,
+            event.tenant,
+            event.stream,
+            seq,
+            event.type,
+            event.source,
+            event.subject,
+            to_micros(event.at),
+            codec.from_data(event.data),
+            event.schema,
+            event.trace,
+            event.cause,
+            event.dedupe_key,
+        ),
+        "position",
     )
-    numbers = tx.one(_INSERT, parameters)
-    if numbers is None:
+    if position is None:
         return _present(tx, event)
-    tx.execute(_COUNT, (event.tenant, event.stream))
     tx.announce("events")
-    return replace(event, position=numbers[0], seq=numbers[1])
+    return event.numbered(seq, position)
 
 
 def get(tx: Tx, principal: Principal, event_id: EventId) -> Event | None:
@@ -114,13 +116,27 @@ def last_position(tx: Tx, principal: Principal) -> int:
 
 
 def prune(tx: Tx, principal: Principal, before: Micros, *, limit: int = 1000) -> int:
-    """Forget old events that every durable subscriber has seen; return how many. The counters stay."""
+    """Forget old events that every durable subscriber has seen; return how many. No number is ever given twice.
+
+    They go from the oldest position on without leaving one out, so that what remains of a stream has no gap.
+    """
     where, parameters = within(principal)
-    return tx.execute(
-        f"DELETE FROM events WHERE position IN (SELECT position FROM events WHERE {where} AND at < ? AND position <= "
-        "coalesce((SELECT min(position) FROM cursors), 9223372036854775807) ORDER BY position LIMIT ?)",
-        (*parameters, before, limit),
+    tx.order()
+    seen = tx.one("SELECT coalesce(min(position), 9223372036854775807) FROM cursors")
+    rows = tx.all(
+        f"SELECT position, at FROM events WHERE {where} AND position <= ? ORDER BY position LIMIT ?",
+        (*parameters, seen[0] if seen else 0, limit),
     )
+    old = list(takewhile(lambda row: row[1] < before, rows))
+    if not old:
+        return 0
+    forgotten = f"FROM events WHERE {where} AND position <= ?"
+    tx.execute(
+        f"INSERT INTO streams (tenant, name, seq) SELECT tenant, stream, max(seq) {forgotten} GROUP BY tenant, stream "
+        "ON CONFLICT (tenant, name) DO UPDATE SET seq = excluded.seq",
+        (*parameters, old[-1][0]),
+    )
+    return tx.execute(f"DELETE {forgotten}", (*parameters, old[-1][0]))
 
 
 def _require_right(principal: Principal, event: Event) -> None:

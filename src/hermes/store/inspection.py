@@ -108,13 +108,13 @@ def _gaps(connection: Connection) -> Iterator[str]:
         "ORDER BY e.tenant, e.stream",
         (),
     )
-    for tenant, name, count, first, last, counter in streams:
+    for tenant, name, count, first, last, forgotten in streams:
         where = f"the stream {name!r} of {tenant!r}"
         missing = last - first + 1 - count
         if missing:
             yield f"{where} lacks {missing} of the events between its numbers {first} and {last}"
-        if counter != last:
-            yield f"{where} counts to {counter or 'nothing'}, but its last event has the number {last}"
+        if first != (forgotten or 0) + 1:
+            yield f"{where} begins with the number {first}, but was forgotten up to {forgotten or 0}"
 
 
 def _crowded_lanes(connection: Connection) -> Iterator[str]:

@@ -114,6 +114,11 @@ class PostgresConnection:
         """Run one statement and return how many rows it touched."""
         return self._cursor.execute(_placeholders(sql), params).rowcount
 
+    def insert(self, sql: str, params: Params, counter: str) -> int | None:
+        """Insert one row and return its number, or None when it was there already."""
+        row = self._cursor.execute(_placeholders(f"{sql} RETURNING {counter}"), params).fetchone()
+        return None if row is None else int(row[0])
+
     def fetch(self, sql: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
         return self._cursor.execute(_placeholders(sql), params).fetchall()

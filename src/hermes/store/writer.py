@@ -57,6 +57,7 @@ class Writer:
         self._loop = loop
         self._changed = changed
         self._probe = probe
+        self._of_this_turn: list[Piece] = []
         self._waiting: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
         self._kept_back: Piece | None = None
         self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
@@ -66,16 +67,27 @@ class Writer:
         self._thread.start()
 
     def put(self, piece: Piece) -> None:
-        """Hand over one piece; callable from the loop only."""
-        self._waiting.put(piece)
+        """Take one piece; callable from the loop only. All of one turn of the loop go over together, as one batch."""
+        self._of_this_turn.append(piece)
+        if len(self._of_this_turn) == 1:
+            self._loop.call_soon(self._hand_over)
 
     def waiting(self) -> int:
         """How many pieces are in line."""
-        return self._waiting.qsize()
+        return self._waiting.qsize() + len(self._of_this_turn)
 
-    def stop(self, seconds: float) -> bool:
-        """Do what is in line, then end; blocks, and returns False when `seconds` were not enough."""
+    def _hand_over(self) -> None:
+        pieces, self._of_this_turn = self._of_this_turn, []
+        for piece in pieces:
+            self._waiting.put(piece)
+
+    def finish(self) -> None:
+        """Take nothing more: do what is in line, then end."""
+        self._hand_over()
         self._waiting.put(None)
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end; blocks, and returns False when `seconds` were not enough."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

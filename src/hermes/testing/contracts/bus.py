@@ -141,6 +141,9 @@ class BusContract:
         await world.store.write(lambda tx: cursors.advance(tx, SYSTEM, cursor, 2, lease_micros=1_000_000))
         world.clock.advance(days=1)
         assert await world.store.write(lambda tx: events.prune(tx, SYSTEM, tx.now())) == 2
+        await world.store.write(lambda tx: cursors.advance(tx, SYSTEM, cursor, 3, lease_micros=1_000_000))
+        world.clock.advance(days=1)
+        assert await world.store.write(lambda tx: events.prune(tx, SYSTEM, tx.now())) == 1
         (late,) = await world.bus.publish(SYSTEM, world.event())
         assert late.seq == 4
 

@@ -1,0 +1,1 @@
+"""Our figures, each beside its floor in the same interleaved run. `python -m bench [ROW…]`."""
