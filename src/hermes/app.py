@@ -117,6 +117,7 @@ class App:
                         self.doorbell,
                         self.clock,
                         lease=self.settings.jobs.lease,
+                        is_alone=not self.store.place.is_server,
                         probe=self._probe,
                     )
                     group.start_soon(subscriber.run)

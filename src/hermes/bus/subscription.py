@@ -4,6 +4,7 @@ Invariant: each event reaches each handler's transaction exactly once, or ends a
 retry; the cursor never waits for ever.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from hermes.store.cursor import Cursor
 REDELIVER = "subscription.redeliver"
 _PAGE = 200
 _POLL_SECONDS = 1.0
+_CLOSE_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0
 _SYSTEM = Principal.system("deliver events to durable subscribers")
 _log = logging.getLogger("hermes.bus")
@@ -51,7 +53,10 @@ class _HandlerFailed(Exception):
 
 
 class Subscriber:
-    """Runs one subscription in this process, as long as no other process does."""
+    """Runs one subscription in this process, as long as no other process does.
+
+    `is_alone` says that no other can: one file, one server. Then whoever held the lease is dead.
+    """
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class Subscriber:
         clock: Clock,
         *,
         lease: timedelta = timedelta(seconds=30),
+        is_alone: bool = False,
         probe: Probe = no_probe,
     ) -> None:
         self._subscription = subscription
@@ -70,21 +76,28 @@ class Subscriber:
         self._owner = clock.new_id()
         self._lease = lease
         self._lease_micros = int(lease.total_seconds() * 1_000_000)
+        self._is_alone = is_alone
         self._probe = probe
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
-        with self._doorbell.listen("events") as bell:
-            while True:
-                is_more = False
-                try:
-                    is_more = await self.deliver()
-                except (Unavailable, LimitReached) as error:
-                    _log.warning("subscription waits for the database", extra={"fields": {"error": str(error)}})
-                except LeaseLost:
-                    _log.info("another process delivers now", extra={"fields": {"name": self._subscription.name}})
-                if not is_more:
-                    await bell.wait(_POLL_SECONDS)
+        """Deliver until cancelled; then let another process go on at once."""
+        try:
+            with self._doorbell.listen("events") as bell:
+                while True:
+                    if not await self._try_to_deliver():
+                        await bell.wait(_POLL_SECONDS)
+        finally:
+            with anyio.move_on_after(_CLOSE_SECONDS, shield=True), contextlib.suppress(Unavailable, LimitReached):
+                await self.aclose()
+
+    async def _try_to_deliver(self) -> bool:
+        try:
+            return await self.deliver()
+        except (Unavailable, LimitReached) as error:
+            _log.warning("subscription waits for the database", extra={"fields": {"error": str(error)}})
+        except LeaseLost:
+            _log.info("another process delivers now", extra={"fields": {"name": self._subscription.name}})
+        return False
 
     async def deliver(self) -> bool:
         """Handle the next page of events; False when there is nothing to do here now."""
@@ -113,6 +126,8 @@ class Subscriber:
 
         def work(tx: Tx) -> Cursor | None:
             first = events.last_position(tx, _SYSTEM) if start == "now" else 0
+            if self._is_alone:
+                cursors.free(tx, _SYSTEM, name, owner)
             return cursors.take(tx, _SYSTEM, name, owner, lease_micros=self._lease_micros, start=first)
 
         return await self._store.write(work)

@@ -7,7 +7,7 @@ lost changes nothing; a job that kills its worker uses up its attempts like any 
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -56,13 +56,23 @@ class Terms:
 
 @dataclass(slots=True)
 class _Held:
-    """A job this worker runs now: `job` for its handler, `scope` to stop it, and why it was stopped."""
+    """A job this worker runs now: `job` for its handler, `scope` to stop it, and why it was stopped.
+
+    `before` is an earlier try of the same job that this worker lost and that has not ended yet.
+    """
 
     job: Job
     store: Store
     clock: Clock
     scope: anyio.CancelScope
     stopped: Literal["cancelled", "lost", "shutdown"] | None = None
+    before: "_Held | None" = None
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+    def lose(self) -> None:
+        """Stop: somebody else has the job, or a later try of this worker."""
+        self.stopped = "lost"
+        self.scope.cancel()
 
 
 class Worker:
@@ -136,7 +146,10 @@ class Worker:
     async def _start_claimed(self, group: TaskGroup) -> bool:
         claimed = await self._claim()
         for job in claimed:
-            held = _Held(job, self._store, self._clock, anyio.CancelScope())
+            before = self._held.get(job.id)
+            if before is not None:
+                before.lose()
+            held = _Held(job, self._store, self._clock, anyio.CancelScope(), before=before)
             self._held[job.id] = held
             group.start_soon(self._do, held)
         return bool(claimed)
@@ -160,6 +173,8 @@ class Worker:
     async def _do(self, held: _Held) -> None:
         kind = self._kinds[held.job.kind]
         try:
+            if held.before is not None:
+                await held.before.ended.wait()
             result = await self._perform(kind, held)
             if held.stopped != "lost":
                 self._probe("job.handled")
@@ -171,7 +186,9 @@ class Worker:
                 await self._settle(held, kind, Again("stopped by a shutdown"))
             raise
         finally:
-            self._held.pop(held.job.id, None)
+            held.ended.set()
+            if self._held.get(held.job.id) is held:
+                del self._held[held.job.id]
             self._doorbell.ring({"jobs"})
 
     async def _perform(self, kind: JobKind, held: _Held) -> Result:
@@ -288,11 +305,10 @@ class Worker:
         kept = await self._store.write(lambda tx: jobs.renew(tx, _SYSTEM, ours, lease_micros=self._lease_micros))
         now = {job.id: job for job in kept}
         for job_id, mine in held.items():
-            if job_id not in self._held:
+            if self._held.get(job_id) is not mine:
                 continue
             if job_id not in now:
-                mine.stopped = "lost"
-                mine.scope.cancel()
+                mine.lose()
             elif now[mine.job.id].is_cancelling:
                 mine.stopped = "cancelled"
                 mine.scope.cancel()
