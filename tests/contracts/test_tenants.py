@@ -82,6 +82,7 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "cursor.take": lambda tx, p: cursor.take(tx, p, "c", "you", lease_micros=1, start=0),
         "cursor.advance": lambda tx, p: cursor.advance(tx, p, home.cursor, 99, lease_micros=1),
         "cursor.note_failure": lambda tx, p: cursor.note_failure(tx, p, home.cursor),
+        "cursor.free": lambda tx, p: cursor.free(tx, p, "c", "you"),
         "cursor.drop": lambda tx, p: cursor.drop(tx, p, home.cursor),
         "cursor.positions": cursor.positions,
         "event.append": lambda tx, p: event.append(tx, p, replace(home.event, id=world.event().id, dedupe_key=None)),
