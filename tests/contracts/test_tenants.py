@@ -118,6 +118,7 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "schedule.put": lambda tx, p: schedule.put(tx, p, foreign_schedule),
         "schedule.due": lambda tx, p: schedule.due(tx, p, limit=9),
         "schedule.move_on": lambda tx, p: schedule.move_on(tx, p, home.schedule, next_at=None),
+        "schedule.correct": lambda tx, p: schedule.correct(tx, p, home.schedule, next_at=None, is_paused=False),
         "schedule.next_due": schedule.next_due,
         "schedule.get": lambda tx, p: schedule.get(tx, p, "tick"),
         "schedule.find": schedule.find,

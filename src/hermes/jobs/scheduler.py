@@ -4,6 +4,7 @@ Invariant: the dedupe key `schedule@due time` makes one job of one due time, who
 """
 
 import logging
+from datetime import datetime
 
 from hermes.domain.clock import Clock, from_micros, to_micros
 from hermes.domain.errors import Misconfigured
@@ -31,13 +32,35 @@ async def fire_due(store: Store, clock: Clock, probe: Probe) -> int:
     return fired
 
 
+async def settle_clock(store: Store) -> int:
+    """After the clock was set back: let no schedule sleep longer than its rule says; return how many did."""
+
+    def work(tx: Tx) -> int:
+        now = from_micros(tx.now())
+        return sum(_bring_near(tx, schedule, now) for schedule in schedules.find(tx, _SYSTEM))
+
+    return await store.write(work)
+
+
+def _bring_near(tx: Tx, schedule: Schedule, now: datetime) -> bool:
+    if schedule.is_paused or schedule.next_at is None or schedule.next_at <= now:
+        return False
+    try:
+        latest = rules.following(schedule.rule, schedule.zone, now)
+    except Misconfigured:
+        return False
+    if latest is None or schedule.next_at <= latest:
+        return False
+    return schedules.correct(tx, _SYSTEM, schedule, next_at=to_micros(latest), is_paused=False)
+
+
 def _fire(tx: Tx, schedule: Schedule, ids: list[str]) -> int:
     try:
         due = rules.due(schedule, from_micros(tx.now()))
     except Misconfigured as error:
         # A time zone that has gone since the schedule was made; it must not keep the others from being fired.
         _log.error("a schedule is paused: %s", error, extra={"fields": {"schedule": schedule.name}})
-        schedules.pause(tx, _SYSTEM, schedule.name, is_paused=True, next_at=None)
+        schedules.correct(tx, _SYSTEM, schedule, next_at=None, is_paused=True)
         return 0
     if not schedules.move_on(tx, _SYSTEM, schedule, next_at=None if due.next_at is None else to_micros(due.next_at)):
         return 0

@@ -103,6 +103,8 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled, or until `drain` was called and the running jobs are through."""
         await self._patiently(self._recover)
+        # The clock may have been set right while nobody worked.
+        await self._patiently(self._settle_clock)
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep_leases)
             await self._work(group)
@@ -322,6 +324,9 @@ class Worker:
         _log.warning("the clock has jumped", extra={"fields": {"seconds": round(jump, 3)}})
         if self._held:
             await self._renew()
+        await self._settle_clock(jump)
+
+    async def _settle_clock(self, jump: float = 0.0) -> None:
         farthest = max((kind.retry.longest for kind in self._kinds.values()), default=timedelta(hours=1)) * 2
         await self._store.write(
             lambda tx: jobs.settle_clock(
@@ -329,8 +334,10 @@ class Worker:
                 _SYSTEM,
                 farthest_micros=int(farthest.total_seconds() * 1_000_000),
                 lease_micros=self._lease_micros,
+                jump_micros=min(0, round(jump * 1_000_000)),
             )
         )
+        await scheduler.settle_clock(self._store)
 
     def _wall_minus_monotonic(self) -> float:
         return self._clock.now().timestamp() - self._clock.monotonic()

@@ -307,11 +307,19 @@ def _promote_if_free(tx: Tx, tenant: str, lane: str) -> None:
         _promote(tx, tenant, lane)
 
 
-def settle_clock(tx: Tx, principal: Principal, *, farthest_micros: int, lease_micros: int) -> int:
-    """After the clock jumped back: bring near what it left in a far future; return how many jobs that were."""
+def settle_clock(tx: Tx, principal: Principal, *, farthest_micros: int, lease_micros: int, jump_micros: int = 0) -> int:
+    """After the clock jumped back: bring near what it left in the future; return how many jobs that were.
+
+    A job that was due when it was put moves with the clock, so that those that were put after the jump stay behind it.
+    """
     require_system(principal, "correct times")
     now = tx.now()
     moved = tx.execute(
+        "UPDATE jobs SET run_at = CASE WHEN run_at + ? < ? THEN run_at + ? ELSE ? END "
+        "WHERE state IN ('queued', 'blocked') AND attempt = 0 AND run_at <= created_at AND run_at > ?",
+        (jump_micros, now, jump_micros, now, now),
+    )
+    moved += tx.execute(
         "UPDATE jobs SET run_at = ? WHERE state = 'queued' AND attempt > 0 AND run_at > ?", (now, now + farthest_micros)
     )
     return moved + tx.execute(
