@@ -73,18 +73,25 @@ class Process:
             stderr=subprocess.PIPE,
         )
         self.pid = self._process.pid
-        self._rest = b""
+        self._rest = {"stdout": b"", "stderr": b""}
 
     def line(self) -> str:
         """Wait for the next line on standard output."""
-        assert self._process.stdout is not None
+        return self._line("stdout")
+
+    def err_line(self) -> str:
+        """Wait for the next line on standard error."""
+        return self._line("stderr")
+
+    def _line(self, name: str) -> str:
+        pipe = getattr(self._process, name)
         give_up_at = time.monotonic() + SECONDS
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, give_up_at - time.monotonic()))
-            chunk = os.read(self._process.stdout.fileno(), 65536) if ready else b""
+        while b"\n" not in self._rest[name]:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, give_up_at - time.monotonic()))
+            chunk = os.read(pipe.fileno(), 65536) if ready else b""
             assert chunk, f"no line came; {self.finish()}"
-            self._rest += chunk
-        line, _, self._rest = self._rest.partition(b"\n")
+            self._rest[name] += chunk
+        line, _, self._rest[name] = self._rest[name].partition(b"\n")
         return line.decode()
 
     def send(self, number: signal.Signals) -> None:
@@ -97,7 +104,11 @@ class Process:
         except subprocess.TimeoutExpired:
             self._process.kill()
             out, err = self._process.communicate()
-        return self._process.returncode, (self._rest + out).decode(), err.decode()
+        return (
+            self._process.returncode,
+            (self._rest["stdout"] + out).decode(),
+            (self._rest["stderr"] + err).decode(),
+        )
 
     def stop(self) -> tuple[int, str, str]:
         """End it as a supervisor does."""
