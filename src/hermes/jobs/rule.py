@@ -47,6 +47,7 @@ def zone(name: str) -> ZoneInfo:
 def first(rule: str, zone_name: str, now: datetime) -> tuple[str, datetime]:
     """Check a rule and return it in the form that is stored, with its first due time after `now`."""
     rule = " ".join(rule.split())
+    zone(zone_name)
     interval = _INTERVAL.fullmatch(rule)
     if interval:
         length = _length(interval)
