@@ -50,7 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--since", metavar="POSITION", type=position, help="begin after this position; 0: with the first"
     )
     begin.add_argument("--last", metavar="N", type=count, help=f"begin with the last N; {_LAST} if not given")
-    tail.add_argument("--once", action="store_true", help="show what is there and end")
+    end = tail.add_mutually_exclusive_group()
+    end.add_argument("--once", action="store_true", help="show what is there and end")
+    end.add_argument("--count", metavar="N", type=count, help="end when N events have been shown")
     add_json(tail, "one JSON object a line")
     show = actions.add("show", _show, "show one event", "hermes events show 01980a3e-7c51-7f02")
     show.add_argument("id", metavar="ID", type=text, help="the id, or how it begins")
@@ -61,8 +63,12 @@ def _tail(arguments: argparse.Namespace) -> int:
     async def work(app: "App") -> int:
         show = _json_line if arguments.json else _line_in(app.settings.time.zone)
         async with aclosing(_wanted(app, arguments)) as found:
+            left = arguments.count
             async for event in found:
                 say(show(event))
+                left = left and left - 1
+                if left == 0:
+                    break
         return 0
 
     return with_app(arguments, work)
