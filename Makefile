@@ -34,13 +34,13 @@ contracts: setup ## the contract suites in memory, on SQLite and on PostgreSQL
 	@$(PY)/python scripts/with_postgres.py $(PY)/pytest -n 2 tests/contracts --database-url {url}
 
 faults: setup ## the whole fault campaign: 1,000 kills and more
-	@$(PY)/python scripts/with_postgres.py $(PY)/pytest -s --timeout 3600 -m "faults or slow" tests --postgres-url {url}
+	@$(PY)/pytest -s --timeout 3600 -m "faults or slow" tests
 
 bench: setup ## our figures, each beside its floor in the same run
 	@$(PY)/python -m bench
 
 ci: check contracts ## what must pass before anything lands
-	@$(PY)/python scripts/with_postgres.py $(PY)/pytest -n 2 -m "not faults" tests --postgres-url {url}
+	@$(PY)/pytest -n 2 -m "not faults" tests
 
 lock: setup ## write the lock files anew
 	@scripts/lock

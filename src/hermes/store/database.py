@@ -113,8 +113,6 @@ def _open(
     if place.path is None:
         return None, evolution.open_current(engine, None, probe, keep)
     place.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Nobody else's business, wherever the file is; SQLite gives its write-ahead log the same rights.
-    place.path.touch(mode=0o600)
     lock = occupy(place.path, clock.now())
     try:
         return lock, evolution.open_current(engine, place.path, probe, keep)

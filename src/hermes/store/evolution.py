@@ -20,7 +20,15 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 Keep = Callable[[Connection], object]
 
 
-def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) -> Connection:
+def open_current(
+    engine: Engine,
+    path: Path | None,
+    probe: Probe,
+    keep: Keep,
+    *,
+    schema: int = SCHEMA,
+    folder: Path = MIGRATIONS,
+) -> Connection:
     """Connect, and leave a database with the present schema behind. Blocks; `keep` backs up what is to be migrated.
 
     Raises Misconfigured for a damaged or foreign file, for a schema from the future, and for a file that a restore was
@@ -31,15 +39,18 @@ def open_current(engine: Engine, path: Path | None, probe: Probe, keep: Keep) ->
             f"the database {str(path)!r} is missing: a restore was broken off. Do it again with "
             "`hermes db restore FILE`; what was there before is beside it"
         )
+    if path is not None:
+        # Nobody else's business, wherever the file is; SQLite gives its write-ahead log the same rights.
+        path.touch(mode=0o600)
     with translated(engine):
         connection = engine.connect(is_reading=False)
         try:
-            number = known_schema_number(connection)
+            number = known_schema_number(connection, schema)
             connection.adopt()
-            if number < SCHEMA:
+            if number < schema:
                 if number > 0:
                     keep(connection)
-                migrate(connection, probe=probe)
+                migrate(connection, probe=probe, target=schema, folder=folder)
         except BaseException:
             connection.close()
             raise
@@ -79,10 +90,10 @@ def schema_number(connection: Connection) -> int:
     return 0
 
 
-def known_schema_number(connection: Connection) -> int:
+def known_schema_number(connection: Connection, schema: int = SCHEMA) -> int:
     """Return the stored schema's number; raises Misconfigured when only a newer Hermes knows it."""
     number = schema_number(connection)
-    if number > SCHEMA:
+    if number > schema:
         raise from_the_future(number)
     return number
 
@@ -127,7 +138,7 @@ def migrate(connection: Connection, *, probe: Probe, target: int = SCHEMA, folde
     from sqlalchemy.pool import StaticPool
 
     config = Config()
-    config.set_main_option("script_location", str(folder))
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
     script = ScriptDirectory.from_config(config)
 
     def steps(present: object, _context: object) -> object:
