@@ -12,6 +12,7 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
+from hermes.domain.errors import Unavailable
 from hermes.domain.protocols import Probe, Tx
 from hermes.store.engine import Connection, Engine, Failure, Transaction
 
@@ -134,6 +135,9 @@ class Writer:
             self._drop_if_broken()
 
     def _serve(self, batch: Sequence[Piece]) -> None:
+        batch = self._in_time(batch, Unavailable("the database was busy for too long; nothing of this was stored"))
+        if not batch:
+            return
         try:
             outcomes, topics = self._attempt(batch)
         except _Torn as torn:
@@ -143,11 +147,22 @@ class Writer:
 
     def _serve_singly(self, batch: Sequence[Piece], failure: Failure) -> None:
         """One of many took the whole transaction down: run each for itself, so that the others survive."""
+        if len(batch) == 1:
+            self._persist(batch[0], failure)
+            return
         for piece in batch:
-            if len(batch) == 1:
-                self._persist(piece, failure)
-            else:
+            # Those who waited too long behind the others hear why; whether the lost transaction stood is unknown.
+            if self._in_time([piece], failure.error):
                 self._serve([piece])
+
+    def _in_time(self, batch: Sequence[Piece], error: Exception) -> Sequence[Piece]:
+        """Return those whose callers still wait; nothing is stored for one who has given up."""
+        now = time.monotonic()
+        late = [piece for piece in batch if piece.give_up_at <= now]
+        if not late:
+            return batch
+        self._report([_Outcome(piece, None, error) for piece in late], ())
+        return [piece for piece in batch if piece.give_up_at > now]
 
     def _persist(self, piece: Piece, failure: Failure) -> None:
         """Try one piece again for as long as that may help and its caller waits."""
@@ -193,6 +208,9 @@ class Writer:
             value = piece.work(tx)
         except Exception as error:
             raise _Torn(self._understand(error)) from error
+        except BaseException as error:  # A SystemExit, say: it would end this thread, and with it all writing.
+            said = RuntimeError(f"work for the database may not end the program, but it raised {error!r}")
+            raise _Torn(Failure(said, may_pass=False)) from error
         topics |= tx.topics
         return _Outcome(piece, value, None)
 
