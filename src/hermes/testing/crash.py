@@ -97,6 +97,10 @@ class Crashes:
             raise AssertionError(f"the victim did not come to rest: {life} (seed {self.seed})")
         return life
 
+    def pause(self, longest: float) -> float:
+        """Return a time of up to `longest` seconds from the seed, for what a test does between lives."""
+        return self._random.uniform(0, longest)
+
     @property
     def slowest_start(self) -> float:
         """The longest time from a start to `ready`."""
