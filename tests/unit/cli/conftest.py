@@ -65,10 +65,11 @@ class Process:
     """One `hermes …` beside this process; killed at the end by its id if it still runs."""
 
     def __init__(self, home: Path, *words: str, python_path: Path | None = None) -> None:
-        path = {} if python_path is None else {"PYTHONPATH": str(python_path)}
+        there = [str(python_path)] if python_path is not None else []
+        path = os.pathsep.join([*there, *filter(None, [process_environment().get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             [*COMMAND, *words],
-            env={**process_environment(), "HERMES_HOME": str(home), **path},
+            env={**process_environment(), "HERMES_HOME": str(home), "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -94,6 +95,12 @@ class Process:
         line, _, self._rest[name] = self._rest[name].partition(b"\n")
         return line.decode()
 
+    def hang_up(self) -> None:
+        """Read nothing more from standard output."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process.stdout = None
+
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
@@ -106,7 +113,7 @@ class Process:
             out, err = self._process.communicate()
         return (
             self._process.returncode,
-            (self._rest["stdout"] + out).decode(),
+            (self._rest["stdout"] + (out or b"")).decode(),
             (self._rest["stderr"] + err).decode(),
         )
 

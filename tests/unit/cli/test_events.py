@@ -63,8 +63,11 @@ def test_a_tail_sees_everything_that_another_process_writes_without_a_gap(
     before = happen(shell, 2)
     process = start("events", "tail", "--json")
     shown = [json.loads(process.line()) for _ in before]
-    after = happen(shell, 30)
-    shown += [json.loads(process.line()) for _ in after]
+    after = []
+    for count in (1, 1, 20, 1):
+        new = happen(shell, count)
+        shown += [json.loads(process.line()) for _ in new]
+        after += new
     assert [event["subject"] for event in shown] == before + after
     assert [event["seq"] for event in shown] == list(range(1, len(shown) + 1))
 
@@ -113,3 +116,9 @@ def test_lines_for_people_fit_the_screen(shell: Shell) -> None:
 )
 def test_a_beginning_that_means_nothing_is_refused(shell: Shell, words: tuple[str, ...]) -> None:
     shell("events", "tail", "--once", *words, code=2)
+
+
+def test_a_tail_that_is_given_a_count_ends_when_it_has_shown_so_many(shell: Shell) -> None:
+    ids = happen(shell, 3)
+    shown = shell("events", "tail", "--json", "--since", "0", "--count", "2").splitlines()
+    assert [json.loads(line)["subject"] for line in shown] == ids[:2]
