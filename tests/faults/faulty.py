@@ -11,14 +11,22 @@ from hermes.store.engine import Connection, Engine, Failure
 class Fault:
     """Fires at the n-th word that is counted from `arm` on: raises what `make` returns, before or after the word.
 
-    With `is_tearing` the transaction is rolled back first, as an engine does by itself when the disk is full. Words are
-    those of the writing connection.
+    With `is_tearing` the transaction is rolled back first, as an engine does by itself when the disk is full; with
+    `is_cutting` the connection is gone. Words are those of the writing connection.
     """
 
-    def __init__(self, make: Callable[[], Exception], *, is_tearing: bool = False, is_after: bool = False) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Exception],
+        *,
+        is_tearing: bool = False,
+        is_after: bool = False,
+        is_cutting: bool = False,
+    ) -> None:
         self._make = make
         self._is_tearing = is_tearing
         self._is_after = is_after
+        self._is_cutting = is_cutting
         self._left = -1
         self.only: str | None = None
         self.fired_at: str | None = None
@@ -46,6 +54,8 @@ class Fault:
     def _fail(self, connection: Connection) -> None:
         if self._is_tearing:
             connection.rollback()
+        if self._is_cutting:
+            connection.close()
         raise self._make()
 
 

@@ -20,6 +20,8 @@ def test_a_file_survives_fifty_kills_at_random_times(tmp_path: Path) -> None:
 @pytest.mark.timeout(180)
 def test_a_file_survives_kills_at_each_named_place(tmp_path: Path) -> None:
     run = campaign.crashes(tmp_path)
+    for _ in range(3):
+        assert run.kill_at("migration.worked").end == "probed"
     for place in campaign.PLACES:
         for nth in (1, 3, 8):
             # A life fires a schedule twice at most: it is due each second.

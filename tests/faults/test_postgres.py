@@ -13,7 +13,9 @@ import anyio
 import campaign
 import checker
 import pytest
+from faulty import Fault
 from postgres import Server, fresh_database, running_server
+from test_nth_word import opened, stored, write_together
 
 from hermes.domain.clock import SystemClock
 from hermes.domain.errors import Unavailable
@@ -96,6 +98,33 @@ async def test_a_server_that_stays_away_is_given_up_within_the_deadline(server: 
 
     assert took < 2 * (1.5 + 1.0) + 1.0
     assert stored.seq == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("writers", [1, 6])
+async def test_a_connection_that_is_lost_at_any_word_loses_and_doubles_nothing(
+    url: str, writers: int, is_after: bool
+) -> None:
+    import psycopg
+
+    def lost() -> Exception:
+        return psycopg.OperationalError("made up: the server closed the connection")
+
+    fault = Fault(lost, is_after=is_after, is_cutting=True)
+    fired = set()
+    async with opened(Place(url, seconds=20.0), fault) as store:
+        for nth in range(1, 6 * writers + 6):
+            fault.arm(nth)
+            heard = await write_together(store, range(nth * 100, nth * 100 + writers))
+            fault.arm(0)
+            fired.add(fault.fired_at)
+            assert set(heard.values()) == {None}
+        found = await stored(store)
+
+    assert len(found) == writers * (6 * writers + 5)
+    assert [one.seq for one in found] == list(range(1, len(found) + 1))
+    assert {"begin", "insert", "commit"} <= fired
 
 
 def start_victim(folder: Path, url: str) -> "subprocess.Popen[bytes]":
