@@ -58,6 +58,7 @@ USAGE = 2
 
 def run(arguments: Sequence[str]) -> int:
     """Find the command, run it, and turn what goes wrong into one line on standard error."""
+    _let_all_be_printed()
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
         sys.stdout.write(overview())
         return 0
@@ -68,7 +69,6 @@ def run(arguments: Sequence[str]) -> int:
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(prog=f"hermes {command.name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
-    _let_all_be_printed()
     try:
         return int(module.run(parser.parse_args(arguments[1:])))
     except (HermesError, OSError, KeyboardInterrupt) as error:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.conftest import Process, Shell
+from tests.unit.cli.conftest import COMMAND, Process, Shell
 
 from hermes.cli import main
 from hermes.cli.command import COMMANDS
+from hermes.config.variables import process_environment
 
 WITH_ACTIONS = {
     "db": ("status", "migrate", "backup", "restore", "check"),
@@ -66,3 +67,15 @@ def test_a_reader_that_goes_away_is_no_error(shell: Shell, start: Callable[..., 
     process.hang_up()
     code, _, err = process.finish()
     assert (code, err) == (0, "")
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes_and_no_traceback(tmp_path: Path) -> None:
+    for words in (["--help"], ["jobs", "put", "db.backup", "--lane", "界", "--home", str(tmp_path)]):
+        done = subprocess.run(
+            [*COMMAND, *words],
+            env={**process_environment(), "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
