@@ -18,8 +18,10 @@ from postgres import Server, fresh_database, running_server
 from test_nth_word import opened, stored, write_together
 
 from hermes.domain.clock import SystemClock
-from hermes.domain.errors import Unavailable
+from hermes.domain.errors import Conflict, Unavailable
 from hermes.domain.event import Event, EventId, Stream
+from hermes.domain.job import JobState
+from hermes.jobs.queue import Order, Queue
 from hermes.store import event as events
 from hermes.store.database import Place, open_database
 from hermes.testing.crash import READY
@@ -125,6 +127,27 @@ async def test_a_connection_that_is_lost_at_any_word_loses_and_doubles_nothing(
     assert len(found) == writers * (6 * writers + 5)
     assert [one.seq for one in found] == list(range(1, len(found) + 1))
     assert {"begin", "insert", "commit"} <= fired
+
+
+@pytest.mark.anyio
+async def test_whoever_cannot_be_told_whether_it_was_done_hears_just_that(url: str) -> None:
+    import psycopg
+
+    def lost() -> Exception:
+        return psycopg.OperationalError("made up: the server closed the connection")
+
+    fault = Fault(lost, is_after=True, is_cutting=True)
+    fault.only = "commit"
+    async with opened(Place(url, seconds=20.0), fault) as store:
+        queue = Queue(store, SystemClock())
+        job = await queue.put(SYSTEM, Order("work"))
+        fault.arm(1)
+        # Done again it is a Conflict, since it is cancelled already: but it was this very call that cancelled it.
+        with pytest.raises(Unavailable, match="lost"):
+            await queue.cancel(SYSTEM, job.id)
+        with pytest.raises(Conflict):
+            await queue.cancel(SYSTEM, job.id)
+        assert (await queue.get(SYSTEM, job.id)).state is JobState.CANCELLED
 
 
 def start_victim(folder: Path, url: str) -> "subprocess.Popen[bytes]":

@@ -40,11 +40,15 @@ class _Outcome(NamedTuple):
 
 
 class _Torn(Exception):
-    """The whole transaction is gone, and perhaps the connection with it."""
+    """The whole transaction is gone, and perhaps the connection with it.
 
-    def __init__(self, failure: Failure) -> None:
+    `is_unknown` says that it may stand all the same: the connection went while it was committed.
+    """
+
+    def __init__(self, failure: Failure, *, is_unknown: bool = False) -> None:
         super().__init__(failure)
         self.failure = failure
+        self.is_unknown = is_unknown
 
 
 class Writer:
@@ -134,26 +138,26 @@ class Writer:
         except Exception:  # noqa: BLE001 - a boundary: whatever it is, the next piece will meet it and report it
             self._drop_if_broken()
 
-    def _serve(self, batch: Sequence[Piece]) -> None:
+    def _serve(self, batch: Sequence[Piece], *, is_unknown: bool = False) -> None:
         batch = self._in_time(batch, Unavailable("the database was busy for too long; nothing of this was stored"))
         if not batch:
             return
         try:
             outcomes, topics = self._attempt(batch)
         except _Torn as torn:
-            self._serve_singly(batch, torn.failure)
+            self._serve_singly(batch, torn.failure, is_unknown=is_unknown or torn.is_unknown)
             return
         self._report(outcomes, topics)
 
-    def _serve_singly(self, batch: Sequence[Piece], failure: Failure) -> None:
+    def _serve_singly(self, batch: Sequence[Piece], failure: Failure, *, is_unknown: bool) -> None:
         """One of many took the whole transaction down: run each for itself, so that the others survive."""
         if len(batch) == 1:
-            self._persist(batch[0], failure)
+            self._persist(batch[0], failure, is_unknown=is_unknown)
             return
         for piece in batch:
             # Those who waited too long behind the others hear why; whether the lost transaction stood is unknown.
-            if self._in_time([piece], failure.error):
-                self._serve([piece])
+            if self._in_time([piece], _doubted(failure.error, is_unknown=is_unknown)):
+                self._serve([piece], is_unknown=is_unknown)
 
     def _in_time(self, batch: Sequence[Piece], error: Exception) -> Sequence[Piece]:
         """Return those whose callers still wait; nothing is stored for one who has given up."""
@@ -164,7 +168,7 @@ class Writer:
         self._report([_Outcome(piece, None, error) for piece in late], ())
         return [piece for piece in batch if piece.give_up_at > now]
 
-    def _persist(self, piece: Piece, failure: Failure) -> None:
+    def _persist(self, piece: Piece, failure: Failure, *, is_unknown: bool) -> None:
         """Try one piece again for as long as that may help and its caller waits."""
         pause = _FIRST_PAUSE
         while failure.may_pass and time.monotonic() + pause < piece.give_up_at:
@@ -173,15 +177,16 @@ class Writer:
             try:
                 outcomes, topics = self._attempt([piece])
             except _Torn as torn:
-                failure = torn.failure
+                failure, is_unknown = torn.failure, is_unknown or torn.is_unknown
                 continue
             self._report(outcomes, topics)
             return
-        self._report([_Outcome(piece, None, failure.error)], ())
+        self._report([_Outcome(piece, None, _doubted(failure.error, is_unknown=is_unknown))], ())
 
     def _attempt(self, batch: Sequence[Piece]) -> tuple[list[_Outcome], set[str]]:
         """Run a batch in one transaction and commit it; raises _Torn when nothing of it stands."""
         topics: set[str] = set()
+        is_committing = False
         try:
             connection = self._connected()
             connection.begin(is_reading=batch[-1].is_reading)
@@ -191,6 +196,7 @@ class Writer:
             else:
                 outcomes = [self._run_among_others(connection, piece, topics) for piece in batch]
             self._probe("writer.worked")
+            is_committing = True
             connection.commit()
             self._probe("writer.committed")
         except _Torn:
@@ -198,8 +204,9 @@ class Writer:
             raise
         except Exception as error:
             failure = self._understand(error)
+            is_unknown = is_committing and connection.is_broken()
             self._abandon()
-            raise _Torn(failure) from error
+            raise _Torn(failure, is_unknown=is_unknown) from error
         return outcomes, topics
 
     def _run_alone(self, connection: Connection, piece: Piece, topics: set[str]) -> _Outcome:
@@ -263,3 +270,12 @@ class Writer:
         # The loop may have ended while we were at the disk; then nobody is left to be told.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call)
+
+
+def _doubted(error: Exception, *, is_unknown: bool) -> Exception:
+    """Say of an error that came when work was done again that the first time may have counted."""
+    if not is_unknown:
+        return error
+    said = Unavailable(f"the answer to a commit was lost, so this may have been done; done again it says: {error}")
+    said.__cause__ = error
+    return said
