@@ -28,7 +28,7 @@ from hermes.jobs.worker import Terms, Worker
 from hermes.plugins.registry import Registry
 from hermes.store import event as events
 from hermes.store.database import Database, Place, open_database
-from hermes.store.lock import FileLock
+from hermes.store.lock import FileLock, server_lock
 from hermes.store.sqlite import damaged
 
 HOUSEKEEPING = "hermes-housekeeping"
@@ -133,7 +133,7 @@ class App:
         path = self.store.place.path
         if path is None:
             return None
-        lock = FileLock(path.with_name(path.name + ".lock"), "works on")
+        lock = FileLock(server_lock(path), "works on")
         lock.acquire(self.clock.now())
         return lock
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.errors import Misconfigured
+from hermes.domain.errors import Conflict, Misconfigured
 from hermes.domain.protocols import no_probe
 from hermes.store import backup, evolution
 from hermes.store.database import Place, engine_for
 from hermes.store.engine import Connection, Engine
+from hermes.store.lock import FileLock, server_lock
 from hermes.testing.clock import FakeClock
 from hermes.testing.world import own_place
 
@@ -126,6 +127,20 @@ async def test_a_schema_from_the_future_is_refused_by_name(engine: Engine, place
     opened(engine, place, schema=2, folder=future(tmp_path)).close()
     with pytest.raises(Misconfigured, match="schema 2"):
         opened(engine, place)
+
+
+@pytest.mark.anyio
+async def test_a_file_on_which_a_server_works_is_not_migrated(tmp_path: Path) -> None:
+    place = Place(f"sqlite:///{tmp_path / 'state.db'}")
+    engine = engine_for(place, FakeClock())
+    opened(engine, place).close()
+    server = FileLock(server_lock(tmp_path / "state.db"), "works on")
+    server.acquire(FakeClock().now())
+    folder = future(tmp_path)
+    with pytest.raises(Conflict, match="a server works on it"):
+        opened(engine, place, schema=2, folder=folder)
+    server.release()
+    opened(engine, place, schema=2, folder=folder).close()
 
 
 @pytest.mark.anyio

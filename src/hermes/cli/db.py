@@ -106,7 +106,7 @@ def _surroundings(settings: Settings, place: "Place") -> list[tuple[str, str]]:
         return facts
     is_safe = sqlite.is_safe_for_two_processes()
     for_whom = "safe for several processes" if is_safe else "for one process at a time only"
-    holder = lock.held_by(_lock_path(place.path))
+    holder = lock.held_by(lock.server_lock(place.path))
     return [
         *facts,
         ("engine", f"{inspection.version(place, SystemClock())}, {for_whom}"),
@@ -115,10 +115,6 @@ def _surroundings(settings: Settings, place: "Place") -> list[tuple[str, str]]:
         ("server", f"running: {holder}" if holder else "not running"),
         ("backup", str(backup.newest(settings.home) or "none in the home")),
     ]
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
 
 
 def _size_of(path: Path) -> str:
@@ -223,7 +219,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     report = backup.inspect(source)
     for row in _described(report, settings):
         say(row)
-    holder = lock.held_by(_lock_path(place.path)) if place.path is not None else None
+    holder = lock.held_by(lock.server_lock(place.path)) if place.path is not None else None
     if holder:
         raise Conflict(f"a server works on {str(place.path)!r} ({holder}); stop it first")
     code = 0 if arguments.yes else _ask(str(settings.database_url))

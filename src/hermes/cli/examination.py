@@ -191,7 +191,7 @@ def _server(place: "Place") -> Iterator[Finding]:
 
     if place.path is None:
         return
-    holder = lock.held_by(place.path.with_name(f"{place.path.name}.lock"))
+    holder = lock.held_by(lock.server_lock(place.path))
     if holder is None:
         yield Finding("note", "server", "not running, so no job is done and no schedule kept", "start `hermes up`")
     else:

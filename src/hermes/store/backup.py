@@ -23,7 +23,7 @@ from hermes.domain.errors import Conflict, Misconfigured, NotFound
 from hermes.domain.protocols import Probe, Row, no_probe
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
-from hermes.store.lock import FileLock
+from hermes.store.lock import FileLock, server_lock
 from hermes.store.sqlite import SqliteConnection, SqliteEngine, occupy
 
 FORMAT = 1
@@ -180,7 +180,7 @@ def restore(engine: Engine, source: Path, path: Path | None, now: datetime, *, p
 
 def _restore_file(engine: SqliteEngine, path: Path, now: datetime, report: Report, probe: Probe) -> Report:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    server = FileLock(path.with_name(path.name + ".lock"), "works on")
+    server = FileLock(server_lock(path), "works on")
     server.acquire(now)
     try:
         users = occupy(path, now, is_alone=True)

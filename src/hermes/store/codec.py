@@ -1,5 +1,6 @@
 """Values of the domain as the database holds them. The only place of this layer that knows JSON."""
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -27,9 +28,25 @@ _decode_principal = msgspec.json.Decoder(_StoredPrincipal).decode
 def from_data(data: Data) -> str:
     """Write a mapping as JSON text. Raises Misconfigured for what JSON cannot say."""
     try:
-        return _encode(data).decode()
+        text = _encode(data).decode()
     except (TypeError, UnicodeEncodeError, OverflowError) as error:
         raise Misconfigured(f"data must be plain JSON: {error}") from error
+    if "null" in text and not _is_finite(data):
+        # The encoder writes null for them, and nobody would notice.
+        raise Misconfigured("data must be plain JSON: it holds a number that is infinite or none at all")
+    return text
+
+
+def _is_finite(value: object) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case Mapping():
+            return all(_is_finite(one) for one in value.values())
+        case list() | tuple():
+            return all(_is_finite(one) for one in value)
+        case _:
+            return True
 
 
 def to_data(text: str) -> dict[str, JSON]:

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hermes.domain.errors import HermesError, Misconfigured
+from hermes.domain.errors import Conflict, HermesError, Misconfigured
 from hermes.domain.protocols import Probe
 from hermes.store import sqlite
 from hermes.store.engine import Connection, Engine
+from hermes.store.lock import held_by, server_lock
 
 SCHEMA = 1
 """The number of the newest migration; a test compares it with the folder."""
@@ -49,12 +50,22 @@ def open_current(
             connection.adopt()
             if number < schema:
                 if number > 0:
+                    _require_no_server(path)
                     keep(connection)
                 migrate(connection, probe=probe, target=schema, folder=folder)
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _require_no_server(path: Path | None) -> None:
+    """An older Hermes that works on the file would go on with tables it does not know."""
+    holder = None if path is None else held_by(server_lock(path))
+    if holder is not None:
+        raise Conflict(
+            f"the database {str(path)!r} has an older schema and a server works on it ({holder}); stop it first"
+        )
 
 
 def unfinished_restore(path: Path) -> Path:

@@ -72,6 +72,11 @@ def _take(descriptor: int, how: int) -> None:
     fcntl.flock(descriptor, how | fcntl.LOCK_NB)
 
 
+def server_lock(database: Path) -> Path:
+    """Return the file that the server of a database file holds."""
+    return database.with_name(f"{database.name}.lock")
+
+
 def held_by(path: Path) -> str | None:
     """Say who holds the lock of a file now, such as "process 7 on host, since …"; None when nobody does."""
     try:

@@ -7,7 +7,7 @@ import anyio
 from hermes.bus.bus import Dropped, Feed
 from hermes.bus.filter import Filter
 from hermes.bus.subscription import REDELIVER, Handle, Subscriber, Subscription
-from hermes.domain.errors import Conflict, Denied
+from hermes.domain.errors import Conflict, Denied, Misconfigured
 from hermes.domain.event import Event, Stream
 from hermes.domain.job import JobState
 from hermes.domain.principal import Principal, Tenant
@@ -79,6 +79,11 @@ class BusContract:
         (stored,) = await world.bus.publish(SYSTEM, event)
         found = await world.store.read(lambda tx: events.get(tx, SYSTEM, event.id))
         assert found == stored == replace(event, seq=1, position=stored.position)
+
+    async def test_what_json_cannot_say_is_refused_and_not_changed(self, world: World) -> None:
+        """Numbers without an end would come back as null."""
+        for bad in (float("nan"), float("-inf"), "\ud800"):
+            await raises(Misconfigured, world.bus.publish(SYSTEM, world.event(data={"deep": [{"n": bad}]})))
 
     async def test_several_events_are_published_together_or_not_at_all(self, world: World) -> None:
         """One of them is not allowed: none is there."""
