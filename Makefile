@@ -5,7 +5,7 @@ PY := .venv/bin
 # Bytecode is compiled at set-up, also where the environment forbids to write it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test setup check contracts faults bench ci clean lock
+.PHONY: help run test setup check contracts faults promises bench ci clean lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ contracts: setup ## the contract suites in memory, on SQLite and on PostgreSQL
 
 faults: setup ## the whole fault campaign: 1,000 kills and more
 	@$(PY)/pytest -s --timeout 3600 -m "faults or slow" tests
+
+promises: setup ## break each promise in a copy of the code and see the tests notice
+	@$(PY)/python scripts/break_promises.py
 
 bench: setup ## our figures, each beside its floor in the same run
 	@$(PY)/python -m bench

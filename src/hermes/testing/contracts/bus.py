@@ -7,7 +7,7 @@ import anyio
 from hermes.bus.bus import Dropped, Feed
 from hermes.bus.filter import Filter
 from hermes.bus.subscription import REDELIVER, Handle, Subscriber, Subscription
-from hermes.domain.errors import Conflict, Denied, Misconfigured
+from hermes.domain.errors import Conflict, Denied, LeaseLost, Misconfigured
 from hermes.domain.event import Event, Stream
 from hermes.domain.job import JobState
 from hermes.domain.principal import Principal, Tenant
@@ -216,6 +216,24 @@ class SubscriptionContract:
         assert await second.deliver()
         assert not await first.deliver()
         assert await _copied(world) == [1, 2]
+
+    async def test_a_reader_that_was_replaced_moves_nothing(self, world: World) -> None:
+        """It had read its page before somebody else took over."""
+        await world.bus.publish(SYSTEM, world.event(), world.event(), world.event())
+
+        def take(tx: Tx, owner: str) -> cursors.Cursor | None:
+            return cursors.take(tx, SYSTEM, "c", owner, lease_micros=1_000_000, start=0)
+
+        slow = await world.store.write(lambda tx: take(tx, "slow"))
+        world.clock.advance(5)
+        quick = await world.store.write(lambda tx: take(tx, "quick"))
+        assert slow is not None
+        assert quick is not None
+        await world.store.write(lambda tx: cursors.advance(tx, SYSTEM, quick, 1, lease_micros=1_000_000))
+        await raises(
+            LeaseLost, world.store.write(lambda tx: cursors.advance(tx, SYSTEM, slow, 3, lease_micros=1_000_000))
+        )
+        assert await world.store.read(lambda tx: cursors.positions(tx, SYSTEM)) == [("c", 1, 0)]
 
     async def test_a_wildcard_never_matches_what_outsiders_publish(self, world: World) -> None:
         """Only those who name the stream get it."""

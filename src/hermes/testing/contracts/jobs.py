@@ -108,6 +108,18 @@ class QueueContract:
         (again,) = await claim(world)
         assert again.payload["n"] == 0
 
+    async def test_an_appointment_does_not_overtake_what_tries_again_in_its_lane(self, world: World) -> None:
+        """It came due, but somebody of the lane is not done yet."""
+        tomorrow = world.clock.now() + timedelta(days=1)
+        await world.queue.put(OWNER, Order("test", {"n": 9}, lane="l", run_at=tomorrow))
+        await world.queue.put(OWNER, Order("test", {"n": 0}, lane="l"))
+        (first,) = await claim(world)
+        await settle(world, first, Settlement("again", run_at=later(world, 2 * 86_400)))
+        world.clock.advance(days=1, seconds=1)
+        assert await claim(world) == []
+        world.clock.advance(days=1)
+        assert [job.payload["n"] for job in await claim(world)] == [0]
+
     async def test_what_is_put_into_a_lane_for_tomorrow_does_not_hold_up_today(self, world: World) -> None:
         """An appointment in a lane waits for its time, not in the way."""
         tomorrow = world.clock.now() + timedelta(days=1)

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Break each promise in a copy of the code, and see the tests notice. Exits with 1 when one goes unnoticed.
+
+Each line names a promise, the file that keeps it, what is there, what a careless hand would write, and the tests that
+must turn red. A line whose text is no longer found fails as well, so that this list cannot rot.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+CONTRACTS = "tests/contracts"
+
+
+class Break(NamedTuple):
+    promise: str
+    file: str
+    there: str
+    instead: str
+    tests: str = CONTRACTS
+
+
+BREAKS = (
+    Break(
+        "an answer comes after the commit",
+        "store/writer.py",
+        "            connection.commit()\n",
+        "            connection.rollback()\n",
+    ),
+    Break(
+        "a failed work leaves nothing behind",
+        "store/writer.py",
+        "connection.back_to_savepoint()",
+        "connection.release()",
+    ),
+    Break("no number of a stream is given twice", "store/event.py", "SET seq = excluded.seq", "SET seq = 0"),
+    Break("a stream has no gap", "store/event.py", "event.stream))[0][0]) + 1", "event.stream))[0][0]) + 2"),
+    Break(
+        "a known dedupe key is the same job",
+        "store/job.py",
+        "            job.kind,\n            job.dedupe_key,",
+        "            job.kind,\n            None,",
+    ),
+    Break(
+        "only the newest fence settles",
+        "store/job.py",
+        "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running'\",\n        (\n            JobState",
+        "WHERE tenant = ? AND id = ? AND fence >= ? AND state = 'running'\",\n        (\n            JobState",
+    ),
+    Break(
+        "a lane keeps its order",
+        "store/job.py",
+        "            state = JobState.BLOCKED\n    inserted",
+        "            state = JobState.QUEUED\n    inserted",
+    ),
+    Break("a job that tries again holds its lane", "store/job.py", " OR (o.state = 'queued' AND o.attempt > 0)", ""),
+    Break(
+        "a due time makes one job",
+        "jobs/scheduler.py",
+        'dedupe_key=f"{schedule.id}@{at.isoformat()}"',
+        "dedupe_key=None",
+        "tests/contracts tests/faults/test_clock.py tests/stories",
+    ),
+    Break(
+        "an event is handled once",
+        "store/cursor.py",
+        'AND fence = ? AND position < ?"',
+        'AND fence >= ? AND position < ?"',
+        "tests/contracts tests/faults/test_takeover.py tests/faults/test_nth_word.py",
+    ),
+    Break(
+        "a lost answer does not double a job's work",
+        "store/job.py",
+        "and ended[0] not in {None, LOST}:\n        return False",
+        "and ended[0] not in {None, LOST}:\n        return True",
+    ),
+    Break(
+        "what a handler stores commits with its cursor",
+        "bus/subscription.py",
+        "                    self._call(tx, event)\n\n        await self._store.write(work)",
+        "                    pass\n\n        await self._store.write(work)\n        await self._store.write(lambda tx: [self._call(tx, event) for event in wanted])",
+    ),
+    Break(
+        "work and end of a job are one transaction",
+        "jobs/worker.py",
+        "                    result.work(tx)\n",
+        "                    pass\n",
+    ),
+    Break(
+        "no tenant sees another",
+        "store/scope.py",
+        '("tenant = ?", (principal.tenant,))',
+        '("tenant = tenant OR tenant = ?", (principal.tenant,))',
+    ),
+    Break(
+        "a wildcard matches no outsider", "bus/filter.py", "and not pattern.startswith(OUTSIDE)", 'and pattern == ""'
+    ),
+    Break(
+        "outsiders write to their own stream", "store/event.py", 'or event.stream != f"{OUTSIDE}{principal.tenant}"', ""
+    ),
+    Break("a read cannot write", "store/sqlite.py", 'run("PRAGMA query_only = ON")', 'run("PRAGMA query_only = OFF")'),
+    Break("a revoked key opens nothing", "accounts/keys.py", "key.revoked_at is not None or ", ""),
+    Break(
+        "a backup that is not whole is refused",
+        "store/backup.py",
+        '    if last != {"rows": rows, "sha256": digest.hexdigest()}:',
+        "    if last is None:",
+        "tests/faults/test_restore.py tests/unit/cli/test_db.py",
+    ),
+    Break(
+        "one server works on a file",
+        "app.py",
+        "        lock.acquire(self.clock.now())\n",
+        "",
+        "tests/unit/cli/test_up.py tests/faults/test_two_processes.py",
+    ),
+    Break(
+        "no secret reaches the log",
+        "telemetry/redactor.py",
+        "def _percent_byte(byte: int) -> str:",
+        'def _percent_byte(byte: int) -> str:\n    return "%%"',
+        "tests/unit/telemetry",
+    ),
+)
+
+
+def is_noticed(one: Break, folder: Path) -> bool:
+    target = folder / "src" / "hermes" / one.file
+    text = target.read_text()
+    if text.count(one.there) != 1:
+        sys.exit(
+            f"{one.promise}: its text stands {text.count(one.there)} times in {one.file}; mend scripts/break_promises.py"
+        )
+    target.write_text(text.replace(one.there, one.instead))
+    environment = os.environ | {"PYTHONPATH": str(folder / "src")}  # noqa: TID251 - handed on
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-m",
+        "not slow and not faults",
+        "--timeout",
+        "30",
+        *one.tests.split(),
+    ]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    target.write_text(text)
+    if done.returncode not in {0, 1}:
+        sys.exit(f"{one.promise}: the tests could not run:\n{done.stdout[-2000:]}")
+    return done.returncode == 1
+
+
+def main(words: list[str]) -> int:
+    unnoticed = 0
+    with tempfile.TemporaryDirectory(prefix="hermes-broken-") as name:
+        folder = Path(name)
+        for part in ("src", "tests", "scripts", "pyproject.toml"):
+            source = ROOT / part
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, folder / part, ignore=ignore) if source.is_dir() else shutil.copy(
+                source, folder / part
+            )
+        for one in BREAKS:
+            if words and not any(word in one.promise for word in words):
+                continue
+            began = time.monotonic()
+            noticed = is_noticed(one, folder)
+            unnoticed += not noticed
+            print(
+                f"{'noticed' if noticed else 'UNNOTICED':9}  {one.promise}  ({time.monotonic() - began:.0f} s)",
+                flush=True,
+            )
+    return 1 if unnoticed else 0
+
+
+sys.exit(main(sys.argv[1:]))
