@@ -22,6 +22,8 @@ PLACES = (
 )
 READY_SECONDS = 5.0
 LOOSELY = 10
+REST_SECONDS = 300.0
+"""What a thousand lives left undone takes its time."""
 
 
 def crashes(folder: Path, *arguments: str, seed: int | None = None, longest: float = 0.4) -> Crashes:
@@ -32,7 +34,7 @@ def crashes(folder: Path, *arguments: str, seed: int | None = None, longest: flo
 def judge(run: Crashes, folder: Path, url: str = "") -> checker.State:
     """Let the victim rest, print the figures, and fail on any complaint."""
     began = time.monotonic()
-    run.rest()
+    run.rest(patience=REST_SECONDS)
     state = checker.look(folder, url)
     complaints = checker.check(state)
     kills = run.count("killed") + run.count("probed")

@@ -90,9 +90,9 @@ class Crashes:
         """Start the victim and let it die at a place; `late` when it never gets there."""
         return self._live(["--die-at", f"{place}:{nth}"], place=place)
 
-    def rest(self) -> Life:
-        """Start the victim once more and let it finish; raises when it does not."""
-        life = self._live(["--rest"])
+    def rest(self, *, patience: float | None = None) -> Life:
+        """Start the victim once more and let it finish, which may take longer; raises when it does not."""
+        life = self._live(["--rest"], patience=patience)
         if life.end != "ended" or life.code != 0:
             raise AssertionError(f"the victim did not come to rest: {life} (seed {self.seed})")
         return life
@@ -111,7 +111,13 @@ class Crashes:
         return sum(life.end == end for life in self.history)
 
     def _live(
-        self, arguments: list[str], *, place: str = "", kill_after: float | None = None, is_early: bool = False
+        self,
+        arguments: list[str],
+        *,
+        place: str = "",
+        kill_after: float | None = None,
+        is_early: bool = False,
+        patience: float | None = None,
     ) -> Life:
         began = time.monotonic()
         with subprocess.Popen(  # noqa: S603 - the test says what to run
@@ -119,7 +125,7 @@ class Crashes:
         ) as process:
             try:
                 ready_after = None if is_early else self._wait_until_ready(process, began)
-                end = self._wait_for_end(process, kill_after)
+                end = self._wait_for_end(process, kill_after, patience or self._patience)
             finally:
                 process.kill()
         if end == "ended" and process.returncode == -signal.SIGKILL:
@@ -143,9 +149,9 @@ class Crashes:
                 return time.monotonic() - began
         return None
 
-    def _wait_for_end(self, process: "subprocess.Popen[bytes]", kill_after: float | None) -> End:
+    def _wait_for_end(self, process: "subprocess.Popen[bytes]", kill_after: float | None, patience: float) -> End:
         try:
-            process.wait(self._patience if kill_after is None else kill_after)
+            process.wait(patience if kill_after is None else kill_after)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(self._patience)
