@@ -16,7 +16,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a victim leaves that was killed twice and then came to rest."""
     folder = tmp_path_factory.mktemp("good")
     run = campaign.crashes(folder, longest=1.5)
-    run.kill_at("schedule.fired", 2)
+    run.kill_at("schedule.fired", 3)
     run.kill_at("job.handled", 20)
     run.rest()
     assert checker.check(checker.look(folder)) == []
@@ -65,6 +65,7 @@ def flipped_bytes(folder: Path) -> None:
 
 
 IN_A_LANE = "SELECT id FROM jobs WHERE lane = 'red' ORDER BY number"
+OF_THE_TICK = "SELECT number FROM jobs WHERE cause = (SELECT id FROM schedules WHERE name = 'tick') ORDER BY number"
 DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     ("integrity", flipped_bytes),
     ("lost", a_line("job not-there\n")),
@@ -94,9 +95,9 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     ("overlap", an_overlap_outside),
     ("order", sql(f"UPDATE attempts SET started_at = 1, ended_at = 2 WHERE job IN ({IN_A_LANE} DESC LIMIT 1)")),
     ("order", sql(f"UPDATE jobs SET finished_at = 1 WHERE id IN ({IN_A_LANE} DESC LIMIT 1)")),
-    ("lost", sql("UPDATE jobs SET run_at = run_at + 5000000 WHERE number = (SELECT max(number) FROM jobs WHERE "
-                 "cause = (SELECT id FROM schedules WHERE name = 'tick'))")),
-    ("doubled", sql("UPDATE jobs SET run_at = 1 WHERE cause = (SELECT id FROM schedules WHERE name = 'tick')")),
+    ("lost", sql(f"DELETE FROM jobs WHERE number IN ({OF_THE_TICK} LIMIT 1 OFFSET 1)")),
+    ("doubled", sql(f"UPDATE jobs SET dedupe_key = (SELECT replace(dedupe_key, '+00:00', 'Z') FROM jobs WHERE number "
+                    f"IN ({OF_THE_TICK} LIMIT 1)) WHERE number IN ({OF_THE_TICK} LIMIT 1 OFFSET 1)")),
 ]  # fmt: skip
 
 
