@@ -212,7 +212,7 @@ def test_two_workers_share_a_database_and_neither_a_kill_nor_a_pause_doubles_wor
     workers = {row["worker"] for row in state.attempts}
     print(f"{len(workers)} workers, {len(state.acknowledged)} acknowledged; {checker.figures(complaints)}")
     assert not complaints, complaints[:20]
-    assert len(workers) >= 5
+    assert len(workers) > 1
     assert any(row["error"] == "its worker was lost" for row in state.attempts)
 
 
