@@ -22,7 +22,7 @@ from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
 from hermes.store.lock import FileLock
 from hermes.store.reader import Readers
-from hermes.store.sqlite import MEMORY, SqliteEngine, Synchronous, occupy
+from hermes.store.sqlite import MEMORY, SqliteEngine, Synchronous, complaints, occupy
 from hermes.store.writer import Changed, Piece, Writer
 
 T = TypeVar("T")
@@ -158,9 +158,7 @@ class Database:
         """Return what is wrong with the file: nothing when it is sound, nor for a server, which looks after itself."""
         if self.dialect != "sqlite":
             return []
-        pragma = "integrity_check" if is_thorough else "quick_check"
-        found = [str(row[0]) for row in await self.read(lambda tx: tx.all(f"PRAGMA {pragma}(20)"))]
-        return [] if found == ["ok"] else found
+        return await self.read(lambda tx: complaints(tx.all, is_thorough=is_thorough))
 
     async def backup(self, target: Path | None = None, progress: backups.Progress | None = None) -> backups.Report:
         """Write one committed state to a file, by default one named for the time in the home, while work goes on."""

@@ -4,7 +4,7 @@ The engine must be 3.51.3 or newer, or the file belongs to one process: older on
 processes write and checkpoint at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
@@ -226,9 +226,7 @@ class SqliteConnection:
 
     def check(self, *, is_thorough: bool) -> list[str]:
         """Return what is wrong with the file: nothing, when it is sound."""
-        pragma = "integrity_check" if is_thorough else "quick_check"
-        found = [str(row[0]) for row in self._cursor.execute(f"PRAGMA {pragma}(20)").fetchall()]
-        return [] if found == ["ok"] else found
+        return complaints(lambda sql: self.fetch(sql, ()), is_thorough=is_thorough)
 
     def settle_into_one_file(self) -> None:
         """Move everything out of the write-ahead log, so that the file alone is the database."""
@@ -238,6 +236,12 @@ class SqliteConnection:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+
+def complaints(ask: Callable[[str], list[Row]], *, is_thorough: bool) -> list[str]:
+    """Return what the engine finds wrong with the file that `ask` asks: nothing, when it is sound."""
+    found = [str(row[0]) for row in ask(f"PRAGMA {'integrity_check' if is_thorough else 'quick_check'}(20)")]
+    return [] if found == ["ok"] else found
 
 
 def damaged(path: str, what: str) -> Damaged:
