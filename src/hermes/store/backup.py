@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -62,11 +63,12 @@ def newest(home: Path) -> Path | None:
 def write(connection: Connection, target: Path, progress: Progress | None = None, *, probe: Probe = no_probe) -> Report:
     """Write one committed state to `target`, whole or not at all. Blocks; others go on working."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.unfinished")
-    connection.begin(is_reading=True)
+    # A name of its own, for its owner only: others may write a backup to the same target, or have left half of one.
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".unfinished")
+    unfinished = Path(name)
     try:
-        with unfinished.open("xb") as file:
-            os.fchmod(file.fileno(), 0o600)
+        with os.fdopen(handle, "wb") as file:
+            connection.begin(is_reading=True)
             report = _write_lines(connection, file, target, progress)
             file.flush()
             os.fsync(file.fileno())
@@ -201,6 +203,8 @@ def _exchange(engine: SqliteEngine, path: Path, now: datetime, report: Report, p
     new = SqliteEngine(str(fresh), engine.clock, "full", engine.busy_seconds)
     _remove(fresh)
     try:
+        # SQLite would make it for everybody to read; its write-ahead log gets the same rights.
+        fresh.touch(mode=0o600, exist_ok=False)
         with evolution.translated(new), contextlib.closing(SqliteConnection(new, is_reading=False)) as connection:
             _fill(connection, report.path, report.schema)
             connection.settle_into_one_file()
