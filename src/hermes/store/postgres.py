@@ -24,9 +24,24 @@ except ImportError as error:
 LINE = 4_852_077_153
 """The advisory lock of the line; any number does, as long as every Hermes uses the same."""
 
-_OPTIONS = "-c statement_timeout=30000 -c lock_timeout=15000 -c idle_in_transaction_session_timeout=15000"
-_CONNECT_SECONDS = 5
+_STATEMENT_SECONDS = 30
+_OPTIONS = (
+    f"-c statement_timeout={_STATEMENT_SECONDS}000 -c lock_timeout=15000 -c idle_in_transaction_session_timeout=15000"
+)
+_DEFAULTS: dict[str, str | int | None] = {
+    "connect_timeout": 5,
+    "application_name": "hermes",
+    # A server that vanished without a word is noticed within half a minute, not after the hours of the kernel.
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""Parameters of the connection that DATABASE_URL may overrule."""
 _PREPARE_AFTER = 2
+_READ_ONLY = "25006"
+_CANCELLED = "57014"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +68,8 @@ class PostgresConnection:
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._clock = engine.clock
-        parameters = psycopg.conninfo.conninfo_to_dict(plain_url(engine.url))
+        parameters = {**_DEFAULTS, **psycopg.conninfo.conninfo_to_dict(plain_url(engine.url))}
         parameters["options"] = f"{_OPTIONS} {parameters.get('options') or ''}".strip()
-        parameters.setdefault("connect_timeout", _CONNECT_SECONDS)
-        parameters.setdefault("application_name", "hermes")
         self._db = psycopg.connect(
             psycopg.conninfo.make_conninfo("", **parameters),
             autocommit=True,
@@ -149,10 +162,11 @@ class PostgresConnection:
         return Micros(row[0] if row else 0)
 
     def has_changed(self) -> bool:
-        """Whether an event or a job was written since this was last asked."""
+        """Whether an event or a job was written, or one that runs was cancelled, since this was last asked."""
         row = self._cursor.execute(
             "SELECT (SELECT max(position) FROM events), (SELECT max(number) FROM jobs), "
-            "(SELECT min(run_at) FROM jobs WHERE state = 'queued')"
+            "(SELECT min(run_at) FROM jobs WHERE state = 'queued'), "
+            "(SELECT count(*) FROM jobs WHERE is_cancelling = 1 AND state = 'running')"
         ).fetchone()
         before, self._last_seen = self._last_seen, row
         return before != row
@@ -178,14 +192,23 @@ def _placeholders(sql: str) -> LiteralString:
     return cast("LiteralString", sql.replace("%", "%%").replace("?", "%s"))  # type: ignore[redundant-cast]
 
 
+def _not_storable(text: str) -> Misconfigured:
+    return Misconfigured(f"PostgreSQL cannot store this value ({text}); nothing was stored, change what is to be")
+
+
 def _understand(error: Exception) -> Failure | None:
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     match (state or "")[:2]:
-        case "40":
+        case "25" if state == _READ_ONLY:
+            said = f"PostgreSQL takes no writes here ({text}); is DATABASE_URL the primary?"
+            return Failure(Unavailable(said, retry_after=30.0), may_pass=False)
+        case "40" | "25":
             return Failure(Unavailable(f"PostgreSQL gave up this transaction ({text}); try again"), may_pass=True)
+        case "22":
+            return Failure(_not_storable(text), may_pass=False)
         case "23":
             return Failure(Conflict(f"a rule of the database forbids this: {text}"), may_pass=False)
         case "28" | "3D":
@@ -194,14 +217,23 @@ def _understand(error: Exception) -> Failure | None:
         case "53":
             said = f"PostgreSQL is out of room or connections ({text}); nothing of this was stored"
             return Failure(Unavailable(said, retry_after=30.0), may_pass=False)
-        case "25":
-            said = f"PostgreSQL takes no writes here ({text}); is DATABASE_URL the primary?"
-            return Failure(Unavailable(said, retry_after=30.0), may_pass=False)
+        case "57" if state == _CANCELLED:
+            said = (
+                f"PostgreSQL broke this off ({text}): a statement may take {_STATEMENT_SECONDS} s; ask for less at once"
+            )
+            return Failure(Unavailable(said), may_pass=False)
         case "57" | "55":
             return Failure(Unavailable(f"PostgreSQL stopped this work ({text}); try again"), may_pass=True)
+        case "" if isinstance(error, psycopg.DataError):
+            # The driver's own: it has not asked the server.
+            return Failure(_not_storable(text), may_pass=False)
         case "" | "08":
             is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-            said = f"PostgreSQL does not answer ({text}); is the server of DATABASE_URL running?"
+            # The driver gives no SQLSTATE for a connection that was refused, whatever the reason.
+            said = (
+                f"PostgreSQL does not answer ({text}); is the server running, and are user, password and database "
+                "of DATABASE_URL right?"
+            )
             return Failure(Unavailable(said, retry_after=5.0) if is_lost else error, may_pass=is_lost)
         case _:
             return Failure(error, may_pass=False)
