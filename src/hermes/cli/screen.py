@@ -9,7 +9,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 WIDTH = 80
@@ -131,15 +131,6 @@ def local_times(zone: str) -> "Callable[[datetime | None], str]":
         return "-" if at is None else f"{at.astimezone(place):%Y-%m-%d %H:%M:%S}"
 
     return show
-
-
-def span(length: timedelta) -> str:
-    """Return a length of time for people, such as 3m or 2h."""
-    seconds = max(0, int(length.total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def size(count: int) -> str:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from hermes.domain.errors import Misconfigured
-from hermes.domain.schedule import Missed, Schedule
+from hermes.domain.schedule import Schedule
 
 GRACE = timedelta(seconds=60)
 """A due time is missed when it is older than this."""
@@ -131,11 +131,3 @@ def _moment(rule: str, zone_name: str) -> datetime | None:
     except ValueError:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=zone(zone_name))).astimezone(UTC)
-
-
-def check_missed(text: str) -> Missed:
-    """Return a policy for missed times by its name."""
-    for policy in ("skip", "once", "all"):
-        if text == policy:
-            return policy
-    raise Misconfigured(f"{text!r} is no policy for missed times; write skip, once or all")
