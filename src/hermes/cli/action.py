@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
+from hermes.cli.command import USAGE
 from hermes.cli.options import add_common
 from hermes.config.kinds import kind_of
 from hermes.domain.event import JSON
@@ -16,7 +17,6 @@ from hermes.domain.event import JSON
 Act = Callable[[argparse.Namespace], int]
 
 LONGEST = timedelta(days=3660)
-USAGE = 2
 
 
 @dataclass(frozen=True, slots=True)

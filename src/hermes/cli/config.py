@@ -9,9 +9,9 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 
-from hermes.cli.options import add_common, flags_from, home_from, settings_from, tell
+from hermes.cli.action import Actions, perform
+from hermes.cli.options import flags_from, home_from, settings_from, tell
 from hermes.config import SCHEMA, Secret, Settings, Url
 from hermes.config.changes import Editor, named
 from hermes.config.files import make_home, replace
@@ -20,21 +20,19 @@ from hermes.config.reading import CONFIG, read
 from hermes.config.variables import process_environment
 from hermes.domain.errors import HermesError, NotFound, Unsupported
 
+run = perform
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "example:\n  hermes config explain jobs.workers"
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
-
-    show = _action(actions, "show", _show, "print every setting", "hermes config show --origin")
+    actions = Actions.of(parser, "hermes config explain jobs.workers")
+    show = actions.add("show", _show, "print every setting", "hermes config show --origin")
     show.add_argument("--origin", action="store_true", help="also say where each value comes from")
     show.add_argument("--json", action="store_true", help="print one JSON object, by section and key")
-    get = _action(actions, "get", _get, "print the value of one setting", "hermes config get jobs.workers")
+    get = actions.add("get", _get, "print the value of one setting", "hermes config get jobs.workers")
     _key(get)
     get.add_argument("--reveal", action="store_true", help="print a secret as it is")
-    put = _action(
-        actions,
+    put = actions.add(
         "set",
         _set,
         "write one setting: secrets to .env, all else to config.yaml, whose comments and order stay",
@@ -42,60 +40,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _key(put)
     put.add_argument("value", metavar="VALUE", help="what to write; `hermes config explain KEY` says what may be")
-    unset = _action(
-        actions, "unset", _unset, "take one setting out of config.yaml and .env", "hermes config unset jobs.workers"
+    unset = actions.add(
+        "unset", _unset, "take one setting out of config.yaml and .env", "hermes config unset jobs.workers"
     )
     _key(unset)
-    explain = _action(
-        actions,
+    explain = actions.add(
         "explain",
         _explain,
         "say what a setting is for, and name every place that gives it a value",
         "hermes config explain database.url",
     )
     _key(explain)
-    _action(actions, "path", _path, "print where config.yaml is, or would be", 'cat "$(hermes config path)"')
-    _action(
-        actions,
+    actions.add("path", _path, "print where config.yaml is, or would be", 'cat "$(hermes config path)"')
+    actions.add(
         "edit",
         _edit,
         "open config.yaml in $VISUAL or $EDITOR, then check it",
         "EDITOR=nano hermes config edit",
     )
-    check = _action(
-        actions, "check", _check, "read every place and name all that is wrong", "hermes config check --fix"
-    )
+    check = actions.add("check", _check, "read every place and name all that is wrong", "hermes config check --fix")
     check.add_argument(
         "--fix",
         action="store_true",
         help="write config.yaml in the newest version, keeping a copy, and make .env readable by its owner only",
     )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Do one of the actions."""
-    action: Callable[[argparse.Namespace], int] = arguments.act
-    return action(arguments)
-
-
-def _action(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    act: Callable[[argparse.Namespace], int],
-    summary: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(act=act)
-    add_common(parser)
-    return parser
 
 
 def _key(parser: argparse.ArgumentParser) -> None:

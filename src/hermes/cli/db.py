@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.action import USAGE, Actions, perform
-from hermes.cli.command import failed
+from hermes.cli.action import Actions, perform
+from hermes.cli.command import USAGE, failed
 from hermes.cli.opening import naming_backup, newest_backup, with_app
 from hermes.cli.options import settings_from
 from hermes.cli.screen import clean, local_times, many, pairs, say, size, table, warn

@@ -184,14 +184,6 @@ def test_edit_says_when_there_is_no_editor(hermes: Shell) -> None:
     assert "no-such-editor" in hermes.in_process("edit", environ={"EDITOR": "no-such-editor-anywhere"}, code=5)[1]
 
 
-@pytest.mark.parametrize("action", ["show", "get", "set", "unset", "explain", "path", "edit", "check"])
-def test_every_action_has_help_with_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["config", action, "--help"])
-    assert caught.value.code == 0
-    assert "example:\n  " in capsys.readouterr().out
-
-
 def test_show_loads_no_module_that_only_edits_need(hermes: Shell) -> None:
     code = (
         "import sys\nfrom hermes.cli import main\n"
