@@ -12,10 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hermes.cli.action import Actions, add_json, count, perform, position, text
-from hermes.cli.jobs import SHORTEST, ambiguous
+from hermes.cli.ids import named
 from hermes.cli.opening import OPERATOR, print_with_app, with_app
 from hermes.cli.screen import clean, columns, cut, document, line, local_times, pairs, say
-from hermes.domain.errors import NotFound
 from hermes.domain.event import OUTSIDE, Event
 from hermes.domain.protocols import Store, Tx
 
@@ -150,7 +149,11 @@ def _line_in(zone: str) -> Callable[[Event], str]:
 
 def _show(arguments: argparse.Namespace) -> int:
     async def work(app: "App") -> list[str]:
-        event = await _named(app.store, arguments.id)
+        from hermes.store import event as events
+
+        event = await named(
+            app.store, arguments.id, events.beginning_with, noun="event", listing="hermes events tail --json"
+        )
         if arguments.json:
             return [document(asdict(event))]
         return pairs(_facts(event, local_times(app.settings.time.zone)))
@@ -175,14 +178,3 @@ def _facts(event: Event, times: Callable[[datetime | None], str]) -> list[tuple[
         ("key", event.dedupe_key),
     ]
     return [(name, value) for name, value in facts if value is not None]
-
-
-async def _named(store: Store, word: str) -> Event:
-    from hermes.store import event as events
-
-    found = await store.read(lambda tx: events.beginning_with(tx, OPERATOR, word, limit=SHORTEST))
-    if not found:
-        raise NotFound(f"there is no event {word!r}; `hermes events tail --json` shows ids")
-    if len(found) > 1:
-        raise ambiguous("events", word, [event.id for event in found])
-    return found[0]

@@ -20,19 +20,15 @@ from hermes.cli.action import (
     text,
 )
 from hermes.cli.command import failed
+from hermes.cli.ids import named, shortened
 from hermes.cli.opening import OPERATOR, OWNER, print_with_app, with_app
 from hermes.cli.screen import document, line, local_times, pairs, say, table
-from hermes.domain.errors import Conflict, HermesError, NotFound
+from hermes.domain.errors import HermesError, NotFound
 from hermes.domain.job import Attempt, Job, JobId, JobState
 from hermes.domain.protocols import Store
 
 if TYPE_CHECKING:
     from hermes.app import App
-
-SHORTEST = 6
-"""So many characters of an id there must be."""
-_SHOWN = 18
-"""So much of an id is shown in a table: its millisecond and twelve random bits."""
 
 run = perform
 
@@ -94,7 +90,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _table(found: Sequence[Job], times: Callable[[datetime | None], str], *, is_dead: bool) -> list[str]:
     if not found:
         return ["no jobs"]
-    names = short_ids([job.id for job in found])
+    names = shortened([job.id for job in found])
     if is_dead:
         rows = [[n, j.kind, times(j.finished_at), j.error or "-"] for n, j in zip(names, found, strict=True)]
         return table(("ID", "KIND", "DIED", "WHY"), rows, whole=("ID", "DIED"))
@@ -105,17 +101,9 @@ def _table(found: Sequence[Job], times: Callable[[datetime | None], str], *, is_
     return table(("ID", "STATE", "KIND", "LANE", "TRY", "DUE OR OVER"), rows, whole=("ID", "STATE", "DUE OR OVER"))
 
 
-def short_ids(ids: Sequence[str]) -> list[str]:
-    """Return the beginnings of ids, long enough to tell these from each other."""
-    for length in range(_SHOWN, max(map(len, ids), default=_SHOWN)):
-        if len({name[:length] for name in ids}) == len(set(ids)):
-            return [name[:length] for name in ids]
-    return list(ids)
-
-
 def _show(arguments: argparse.Namespace) -> int:
     async def work(app: "App") -> list[str]:
-        job = await named(app.store, arguments.id)
+        job = await _named(app.store, arguments.id)
         attempts = await app.queue.attempts(OPERATOR, job.id)
         if arguments.json:
             return [document({**asdict(job), "attempts": [asdict(attempt) for attempt in attempts]})]
@@ -176,7 +164,7 @@ def _each(
     """Do the same with several jobs; one that is refused does not keep the others from it."""
 
     async def work(app: "App") -> int:
-        jobs = {job.id: job for job in [await named(app.store, word) for word in arguments.ids]}
+        jobs = {job.id: job for job in [await _named(app.store, word) for word in arguments.ids]}
         code = 0
         for job_id in jobs:
             try:
@@ -220,21 +208,7 @@ def require_kind(kind: str, known: Mapping[str, object]) -> None:
     raise NotFound(f"nobody here can do a job of the kind {kind!r}, so it would wait for ever; {hint}")
 
 
-async def named(store: Store, word: str) -> Job:
-    """Return the job whose id is, or begins with, a word. Raises NotFound, or Conflict naming those it may be."""
+async def _named(store: Store, word: str) -> Job:
     from hermes.store import job as jobs
 
-    if len(word) < SHORTEST:
-        raise NotFound(f"{word!r} is too short for the beginning of an id; give at least {SHORTEST} characters")
-    found = await store.read(lambda tx: jobs.beginning_with(tx, OPERATOR, word, limit=SHORTEST))
-    if not found:
-        raise NotFound(f"there is no job {word!r}; `hermes jobs list` shows those there are")
-    if len(found) > 1:
-        raise ambiguous("jobs", word, [job.id for job in found])
-    return found[0]
-
-
-def ambiguous(nouns: str, word: str, ids: Sequence[str]) -> Conflict:
-    """Return the error for a beginning that several ids share."""
-    shown = ", ".join(short_ids(ids)[:5]) + (" and others" if len(ids) > 5 else "")
-    return Conflict(f"several {nouns} begin with {word!r}: {shown}; give more of the id")
+    return await named(store, word, jobs.beginning_with, noun="job", listing="hermes jobs list")

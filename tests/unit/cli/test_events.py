@@ -97,6 +97,16 @@ def test_a_beginning_that_several_events_share_is_refused(shell: Shell) -> None:
     assert first[:18] in shell.err
 
 
+def test_a_beginning_that_is_too_short_names_no_event_but_a_short_id_that_is_whole_does(shell: Shell) -> None:
+    happen(shell, 1)
+    event_id = json.loads(shell("events", "tail", "--once", "--json"))["id"]
+    shell("events", "show", event_id[:5], code=5)
+    assert "at least" in shell.err
+    assert event_id in shell("events", "show", event_id[:6])
+    shell.sql("UPDATE events SET id = 'e1'")
+    assert "e1" in shell("events", "show", "e1")
+
+
 def test_what_is_stored_cannot_command_the_terminal(shell: Shell) -> None:
     happen(shell)
     shell.sql("""UPDATE events SET type = 'evil' || char(27) || '[2J', data = '{"a": "\\u009b\\u001b"}'""")
