@@ -1,6 +1,16 @@
 """What every test may ask for."""
 
+from collections.abc import Iterator
+
 import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Half characters that a test logs on purpose cannot be sent from one process of the run to another."""
+    report = yield
+    report.sections = [(title, text.encode("utf-8", "backslashreplace").decode()) for title, text in report.sections]
+    return report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

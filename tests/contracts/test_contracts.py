@@ -4,9 +4,10 @@ import pytest
 
 from hermes.testing.contracts.accounts import AccountsContract
 from hermes.testing.contracts.bus import BusContract, SubscriptionContract
-from hermes.testing.contracts.jobs import QueueContract, WorkerContract
+from hermes.testing.contracts.jobs import QueueContract
 from hermes.testing.contracts.schedules import ScheduleContract
 from hermes.testing.contracts.store import StoreContract
+from hermes.testing.contracts.worker import WorkerContract
 
 
 @pytest.mark.anyio

@@ -97,13 +97,12 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "job.claim": lambda tx, p: job.claim(tx, p, worker="w", kinds=["test"], limit=9, lease_micros=1),
         "job.renew": lambda tx, p: job.renew(tx, p, [home.running], lease_micros=1),
         "job.settle": lambda tx, p: job.settle(tx, p, home.running, Settlement("done")),
-        "job.overdue": lambda tx, p: job.overdue(tx, p, grace_micros=0, limit=9),
+        "job.overdue": lambda tx, p: job.overdue(tx, p, kinds=["test"], limit=9),
         "job.abandoned": lambda tx, p: job.abandoned(tx, p, worker="none"),
         "job.past_deadline": lambda tx, p: job.past_deadline(tx, p, limit=9),
         "job.cancel": lambda tx, p: job.cancel(tx, p, home.job.id),
         "job.retry": lambda tx, p: job.retry(tx, p, home.dead.id),
-        "job.settle_clock": lambda tx, p: job.settle_clock(tx, p, farthest_micros=0, lease_micros=1),
-        "job.next_due": job.next_due,
+        "job.settle_clock": lambda tx, p: (world.clock.jump(days=-30), job.settle_clock(tx, p))[1],
         "job.get": lambda tx, p: job.get(tx, p, home.job.id),
         "job.find": job.find,
         "job.count": job.count,
@@ -119,7 +118,6 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "schedule.due": lambda tx, p: schedule.due(tx, p, limit=9),
         "schedule.move_on": lambda tx, p: schedule.move_on(tx, p, home.schedule, next_at=None),
         "schedule.correct": lambda tx, p: schedule.correct(tx, p, home.schedule, next_at=None, is_paused=False),
-        "schedule.next_due": schedule.next_due,
         "schedule.get": lambda tx, p: schedule.get(tx, p, "tick"),
         "schedule.find": schedule.find,
         "schedule.pause": lambda tx, p: schedule.pause(tx, p, "tick", is_paused=True, next_at=None),
@@ -130,7 +128,7 @@ def calls(world: World, home: Home) -> dict[str, Call]:
 
 
 # Where asking is rightly without effect and even the owner gets this answer, so that a stranger's proves nothing.
-NO_ANSWER = {"cursor.note_failure", "cursor.drop", "key.note_use", "schedule.next_due", "event.prune", "job.prune"}
+NO_ANSWER = {"cursor.note_failure", "cursor.drop", "key.note_use", "event.prune", "job.prune"}
 
 
 def functions(module: ModuleType) -> list[str]:

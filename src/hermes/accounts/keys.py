@@ -3,14 +3,16 @@
 A key is 256 random bits, so a plain SHA-256 protects it; looking it up by digest takes the same time for any guess.
 """
 
+import contextlib
 import hashlib
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hermes.domain.clock import Clock, to_micros
-from hermes.domain.errors import Denied, Misconfigured
+from hermes.domain.errors import Denied, LimitReached, Misconfigured, Unavailable
 from hermes.domain.key import ApiKey, KeyId
 from hermes.domain.principal import LOCAL, Principal, Tenant
 from hermes.domain.protocols import Store
@@ -21,6 +23,7 @@ from hermes.store import user as users
 MARK = "hermes_"
 """How every key begins, so that people and scanners know one when they see it."""
 
+_SCOPE = re.compile(r"\*|[a-z][a-z0-9_.-]*:(\*|[a-z][a-z0-9_.-]*)")
 _SECRET_BYTES = 32
 _SHOWN = len(MARK) + 8
 _NOTE_USE_EVERY = timedelta(minutes=1)
@@ -52,11 +55,15 @@ class Accounts:
     async def issue(
         self, principal: Principal, name: str, *, scopes: Iterable[str] = ("*",), expires_at: datetime | None = None
     ) -> Issued:
-        """Make a key that acts for the principal. Raises Denied for scopes the principal does not hold itself."""
+        """Make a key that acts for a person. Raises Denied for scopes that person does not hold, and to keys."""
+        if principal.kind != "user":
+            raise Denied(f"{principal.name!r} may not make keys; a person does, with `hermes keys create NAME`")
         if not name.strip():
             raise Misconfigured("a key needs a name, so that it can be told from others later")
         wanted = frozenset(scopes)
         for scope in sorted(wanted):
+            if not _SCOPE.fullmatch(scope):
+                raise Misconfigured(f"{scope!r} is no scope; write one such as 'jobs:read', 'jobs:*' or '*'")
             principal.require(scope)
         now = self._clock.now()
         if expires_at is not None and expires_at <= now:
@@ -83,7 +90,9 @@ class Accounts:
         if key is None or key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
             raise Denied("this key is not valid; `hermes keys create NAME` makes one")
         if key.used_at is None or now - key.used_at >= _NOTE_USE_EVERY:
-            await self._store.write(lambda tx: keys.note_use(tx, _SYSTEM, key, to_micros(now)))
+            # A full disk must not lock everybody out.
+            with contextlib.suppress(Unavailable, LimitReached):
+                await self._store.write(lambda tx: keys.note_use(tx, _SYSTEM, key, to_micros(now)))
         return Principal(kind="key", id=key.id, tenant=key.tenant, scopes=key.scopes)
 
     async def find(self, principal: Principal) -> list[ApiKey]:
@@ -91,7 +100,8 @@ class Accounts:
         return await self._store.read(lambda tx: keys.find(tx, principal))
 
     async def revoke(self, principal: Principal, word: str) -> ApiKey:
-        """End a key at once. Raises NotFound."""
+        """End a key at once. Raises NotFound, and Denied without the scope `keys:write`."""
+        principal.require("keys:write")
         return await self._store.write(lambda tx: keys.revoke(tx, principal, word))
 
 

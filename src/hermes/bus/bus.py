@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import anyio
 
 from hermes.bus.filter import Filter
-from hermes.domain.errors import Denied, Unavailable
+from hermes.domain.errors import LimitReached, Unavailable
 from hermes.domain.event import Event
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Doorbell, Store
 from hermes.store import event as events
+from hermes.store.scope import require_publisher
 
 _SYSTEM = Principal.system("show events to live feeds")
 _PAGE = 500
@@ -33,8 +34,9 @@ class Dropped:
 class Feed:
     """What one live listener gets. Iterate over it; it never ends by itself."""
 
-    def __init__(self, principal: Principal, wanted: Filter, limit: int) -> None:
+    def __init__(self, principal: Principal, wanted: Filter, limit: int, since: int) -> None:
         self._principal = principal
+        self._since = since
         self._filter = wanted
         self._limit = limit
         self._waiting: deque[Event] = deque()
@@ -44,6 +46,8 @@ class Feed:
     def offer(self, event: Event) -> None:
         """Take an event if it is wanted and allowed; the oldest goes when there is no room."""
         if not self._principal.is_system and event.tenant != self._principal.tenant:
+            return
+        if event.position is not None and event.position <= self._since:
             return
         if not self._filter.wants(event):
             return
@@ -81,11 +85,11 @@ class Bus:
 
         Raises Denied when the principal may not write to a stream; then none of them is stored or shown.
         """
+        principal.require("events:write")
         durable = [event for event in published if not event.is_live]
         live = [event for event in published if event.is_live]
         for event in live:
-            if not principal.is_system and event.tenant != principal.tenant:
-                raise Denied(f"{principal.name!r} may not publish for the tenant {event.tenant!r}")
+            require_publisher(principal, event)
         stored: Iterator[Event] = iter(())
         if durable:
             stored = iter(await self._store.write(lambda tx: [events.append(tx, principal, e) for e in durable]))
@@ -98,10 +102,12 @@ class Bus:
         self, principal: Principal, wanted: Filter | None = None, *, limit: int = 1000
     ) -> AsyncIterator[Feed]:
         """Listen to what is published from now on. Needs `run` to be running for durable events."""
-        feed = Feed(principal, wanted or Filter(), limit)
+        principal.require("events:read")
         async with self._joining:
+            newest = await self._store.read(lambda tx: events.last_position(tx, _SYSTEM))
             if not self._feeds:
-                self._shown = await self._store.read(lambda tx: events.last_position(tx, _SYSTEM))
+                self._shown = newest
+            feed = Feed(principal, wanted or Filter(), limit, newest)
             self._feeds.add(feed)
         try:
             yield feed
@@ -114,7 +120,7 @@ class Bus:
             while True:
                 try:
                     is_more = bool(self._feeds) and await self._show_next()
-                except Unavailable:
+                except (Unavailable, LimitReached):
                     is_more = False
                 if not is_more:
                     await bell.wait(_POLL_SECONDS)

@@ -7,7 +7,7 @@ retry; the cursor never waits for ever.
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -77,6 +77,8 @@ class Subscriber:
         self._lease = lease
         self._lease_micros = int(lease.total_seconds() * 1_000_000)
         self._is_alone = is_alone
+        self._cursor: Cursor | None = None
+        self._taken_at = 0.0
         self._probe = probe
 
     async def run(self) -> None:
@@ -97,26 +99,39 @@ class Subscriber:
             _log.warning("subscription waits for the database", extra={"fields": {"error": str(error)}})
         except LeaseLost:
             _log.info("another process delivers now", extra={"fields": {"name": self._subscription.name}})
+        except Exception:  # noqa: BLE001 - a named boundary: this subscription fails, no other does
+            _log.exception("a subscription failed", extra={"fields": {"name": self._subscription.name}})
         return False
 
     async def deliver(self) -> bool:
         """Handle the next page of events; False when there is nothing to do here now."""
-        cursor = await self._take()
+        cursor = await self._current()
         if cursor is None:
             return False
         page = await self._store.read(lambda tx: events.after(tx, _SYSTEM, cursor.position, limit=_PAGE))
         if not page:
             return False
+        self._cursor = None
         try:
             await self._handle(cursor, page)
+            self._cursor = replace(cursor, position=page[-1].position or 0, failures=0)
+            self._taken_at = self._clock.monotonic()
         except (Unavailable, LimitReached, LeaseLost):
             raise
         except Exception:  # noqa: BLE001 - a named boundary: one of the page fails; go through them one by one
             await self._one_by_one(cursor, page)
         return True
 
+    async def _current(self) -> Cursor | None:
+        """Return our cursor. The lease is prolonged when a third of it has passed, so that waiting costs nothing."""
+        if self._cursor is None or self._clock.monotonic() - self._taken_at > self._lease.total_seconds() / 3:
+            self._taken_at = self._clock.monotonic()
+            self._cursor = await self._take()
+        return self._cursor
+
     async def aclose(self) -> None:
         """Let another process deliver at once instead of after the lease."""
+        self._cursor = None
         cursor = await self._take()
         if cursor is not None:
             await self._store.write(lambda tx: cursors.drop(tx, _SYSTEM, cursor))
@@ -164,7 +179,7 @@ class Subscriber:
 
     async def _note_failure(self, cursor: Cursor, event: Event, error: Exception) -> None:
         failures = cursor.failures + 1
-        fields = {"subscription": cursor.name, "event": event.id, "failures": failures, "error": repr(error)}
+        fields = {"subscription": cursor.name, "event": event.id, "failures": failures, "error": _described(error)}
         if failures >= self._subscription.attempts:
             _log.error("an event could not be handled and became a dead job", extra={"fields": fields})
             await self._bury(cursor, event, error)
@@ -179,10 +194,9 @@ class Subscriber:
             kind=REDELIVER,
             dedupe_key=f"{cursor.name}@{event.id}",
             principal=Principal.system(f"redeliver to {cursor.name}", tenant=event.tenant),
-            run_at=self._clock.now(),
             payload={"subscription": cursor.name, "event": event.id},
             state=JobState.DEAD,
-            error=f"{type(error).__name__}: {error}",
+            error=_described(error),
             cause=event.id,
         )
 
@@ -191,3 +205,8 @@ class Subscriber:
                 jobs.put(tx, _SYSTEM, dead)
 
         await self._store.write(work)
+
+
+def _described(error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error, _HandlerFailed) else None
+    return f"{type(cause or error).__name__}: {error}"

@@ -28,7 +28,7 @@ class Clock(Protocol):
         ...
 
     def new_id(self) -> str:
-        """Return a name nobody else has; later names sort after earlier ones."""
+        """Return a name nobody else has; names sort by the millisecond they were made in, within one in no order."""
         ...
 
     def chance(self) -> float:

@@ -32,7 +32,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One intention. `dedupe_key` makes a second request of the same kind and tenant the same job, for ever.
+    """One intention. `dedupe_key` makes a second request of the same kind and tenant the same job, for as long as
+    the job is remembered. Without `run_at` it is due when it is put, by the clock of the store.
 
     Jobs of one `lane` run one at a time in the order they were put; `priority` orders lanes among each other (higher
     first). Past its `deadline` a job is dead, whether it has begun or not. `fence` grows with each claim.
@@ -41,7 +42,7 @@ class Job:
     id: JobId
     kind: str
     principal: Principal
-    run_at: datetime
+    run_at: datetime | None = None
     payload: Data = field(default_factory=dict)
     dedupe_key: str | None = None
     lane: str | None = None

@@ -1,5 +1,6 @@
 """What a kind of job is: who does it, how long it may take, and how often it is tried."""
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,9 +24,12 @@ class Retry:
 
     def pause(self, attempt: int, chance: float) -> timedelta:
         """Return the wait after attempt number `attempt`; `chance` in [0, 1) spreads it by ± jitter."""
-        # Capped as an exponent, not as a result: 2.0 ** 5000 is no number.
-        grown = self.first * self.factor ** min(attempt - 1, 64)
-        return min(grown, self.longest) * (1 + self.jitter * (2 * chance - 1))
+        try:
+            grown = self.first.total_seconds() * self.factor ** (attempt - 1)
+        except OverflowError:
+            grown = math.inf
+        seconds = min(grown, self.longest.total_seconds())
+        return timedelta(seconds=seconds * (1 + self.jitter * (2 * chance - 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ class Order:
 
 
 class Queue:
-    """The one queue, for whoever wants something done."""
+    """The one queue, for whoever wants something done.
+
+    Everything raises Denied without the scope `jobs:read` or, where something changes, `jobs:write`.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -44,7 +47,7 @@ class Queue:
             id=JobId(self._clock.new_id()),
             kind=order.kind,
             principal=principal,
-            run_at=order.run_at or self._clock.now(),
+            run_at=order.run_at,
             payload=order.payload,
             dedupe_key=order.dedupe_key,
             lane=order.lane,
@@ -55,11 +58,13 @@ class Queue:
 
     async def put(self, principal: Principal, order: Order) -> Job:
         """Put a job; the one that is there already when its dedupe key is known."""
+        principal.require("jobs:write")
         job = self.job(principal, order)
         return await self._store.write(lambda tx: jobs.put(tx, principal, job))
 
     async def get(self, principal: Principal, job_id: JobId) -> Job:
         """Return a job. Raises NotFound."""
+        principal.require("jobs:read")
         job = await self._store.read(lambda tx: jobs.get(tx, principal, job_id))
         if job is None:
             raise NotFound(f"there is no job {job_id!r}; `hermes jobs list` shows those there are")
@@ -67,16 +72,19 @@ class Queue:
 
     async def attempts(self, principal: Principal, job_id: JobId) -> list[Attempt]:
         """Return every try at a job."""
+        principal.require("jobs:read")
         return await self._store.read(lambda tx: jobs.attempts(tx, principal, job_id))
 
     async def find(
         self, principal: Principal, *, state: JobState | None = None, kind: str | None = None, limit: int = 50
     ) -> list[Job]:
         """Return jobs, the newest first."""
+        principal.require("jobs:read")
         return await self._store.read(lambda tx: jobs.find(tx, principal, state=state, kind=kind, limit=limit))
 
     async def cancel(self, principal: Principal, job_id: JobId) -> Job:
         """Cancel a job. Raises NotFound, or Conflict when it is over."""
+        principal.require("jobs:write")
 
         def work(tx: Tx) -> Job:
             job = jobs.cancel(tx, principal, job_id)
@@ -89,12 +97,14 @@ class Queue:
 
     async def retry(self, principal: Principal, job_id: JobId) -> Job:
         """Put a dead or cancelled job back in line. Raises NotFound or Conflict."""
+        principal.require("jobs:write")
         return await self._store.write(lambda tx: jobs.retry(tx, principal, job_id))
 
     async def add_schedule(
         self, principal: Principal, name: str, rule: str, order: Order, *, zone: str = "UTC", missed: Missed = "once"
     ) -> Schedule:
         """Make a schedule. Raises Misconfigured for a rule nobody understands, Conflict for a name that is taken."""
+        principal.require("jobs:write")
         stored_rule, first_at = rules.first(rule, zone, self._clock.now())
         schedule = Schedule(
             id=ScheduleId(self._clock.new_id()),
@@ -112,6 +122,7 @@ class Queue:
 
     async def find_schedules(self, principal: Principal) -> list[Schedule]:
         """Return every schedule, by name."""
+        principal.require("jobs:read")
         return await self._store.read(lambda tx: schedules.find(tx, principal))
 
     async def pause_schedule(self, principal: Principal, name: str) -> Schedule:
@@ -123,6 +134,7 @@ class Queue:
         return await self._set_paused(principal, name, is_paused=False)
 
     async def _set_paused(self, principal: Principal, name: str, *, is_paused: bool) -> Schedule:
+        principal.require("jobs:write")
         schedule = await self._schedule(principal, name)
         now, next_at = self._clock.now(), schedule.next_at
         if not is_paused and (next_at is None or next_at <= now):
@@ -134,12 +146,14 @@ class Queue:
 
     async def run_schedule(self, principal: Principal, name: str) -> Job:
         """Put the job of a schedule now; its next time stays as it is."""
+        principal.require("jobs:write")
         schedule = await self._schedule(principal, name)
         order = Order(schedule.kind, schedule.payload, lane=schedule.lane, cause=schedule.id)
         return await self.put(schedule.principal, order)
 
     async def remove_schedule(self, principal: Principal, name: str) -> Schedule:
         """Forget a schedule; the jobs it has put stay. Raises NotFound."""
+        principal.require("jobs:write")
         return await self._store.write(lambda tx: schedules.remove(tx, principal, name))
 
     async def _schedule(self, principal: Principal, name: str) -> Schedule:

@@ -38,6 +38,7 @@ from hermes.store.job import Settlement
 _SYSTEM = Principal.system("run jobs")
 _PERMANENT = (Denied, NotFound, Misconfigured, Unsupported)
 _JUMP = timedelta(seconds=5)
+_LONGEST_WAIT = timedelta(days=30)
 _AGAIN_SECONDS = 1.0
 _RELEASE_SECONDS = 5.0
 _log = logging.getLogger("hermes.jobs")
@@ -75,6 +76,18 @@ class _Held:
         self.scope.cancel()
 
 
+_Key = tuple[str, str]
+"""A tenant and an id: two tenants may call a job the same."""
+
+
+def _key(job: Job) -> _Key:
+    return job.principal.tenant, job.id
+
+
+class _WorkFailed(Exception):
+    """What the work of a result raised, kept apart from what the store raises."""
+
+
 class Worker:
     """One worker of a process. `run` until cancelled; `drain` ends it in order."""
 
@@ -95,7 +108,7 @@ class Worker:
         self._terms = terms or Terms()
         self._probe = probe
         self.name = f"{socket.gethostname()}:{clock.new_id()[-12:]}"
-        self._held: dict[str, _Held] = {}
+        self._held: dict[_Key, _Held] = {}
         self._lease_micros = int(self._terms.lease.total_seconds() * 1_000_000)
         self._is_draining = False
         self._offset = self._wall_minus_monotonic()
@@ -148,11 +161,11 @@ class Worker:
     async def _start_claimed(self, group: TaskGroup) -> bool:
         claimed = await self._claim()
         for job in claimed:
-            before = self._held.get(job.id)
+            before = self._held.get(_key(job))
             if before is not None:
                 before.lose()
             held = _Held(job, self._store, self._clock, anyio.CancelScope(), before=before)
-            self._held[job.id] = held
+            self._held[_key(job)] = held
             group.start_soon(self._do, held)
         return bool(claimed)
 
@@ -163,11 +176,13 @@ class Worker:
         free = self._free()
         if free < 1:
             return []
-        claimed = await self._store.write(
-            lambda tx: jobs.claim(
-                tx, _SYSTEM, worker=self.name, kinds=self._kinds, limit=free, lease_micros=self._lease_micros
+        # A claim that nobody waits for any more would leave jobs that nobody does.
+        with anyio.CancelScope(shield=True):
+            claimed = await self._store.write(
+                lambda tx: jobs.claim(
+                    tx, _SYSTEM, worker=self.name, kinds=self._kinds, limit=free, lease_micros=self._lease_micros
+                )
             )
-        )
         if claimed:
             self._probe("job.claimed")
         return claimed
@@ -189,8 +204,8 @@ class Worker:
             raise
         finally:
             held.ended.set()
-            if self._held.get(held.job.id) is held:
-                del self._held[held.job.id]
+            if self._held.get(_key(held.job)) is held:
+                del self._held[_key(held.job)]
             self._doorbell.ring({"jobs"})
 
     async def _perform(self, kind: JobKind, held: _Held) -> Result:
@@ -198,15 +213,15 @@ class Worker:
         if held.job.deadline is not None:
             seconds = min(seconds, max(0.0, (held.job.deadline - self._clock.now()).total_seconds()))
         try:
-            with held.scope, anyio.fail_after(seconds):
-                return await kind.handle(held)
+            with held.scope, anyio.move_on_after(seconds) as time_left:
+                return _checked(await kind.handle(held), kind)
+            if time_left.cancelled_caught:
+                return Again(f"not done within {seconds:g} s")
             return Failed("cancelled") if held.stopped == "cancelled" else Again("stopped before it was done")
-        except TimeoutError:
-            return Again(f"not done within {seconds:g} s")
         except _PERMANENT as error:
             return Failed(str(error))
         except Unavailable as error:
-            return Again(str(error), timedelta(seconds=error.retry_after))
+            return Again(str(error), timedelta(seconds=_bounded(error.retry_after)))
         except HermesError as error:
             return Again(str(error))
         except Exception as error:  # noqa: BLE001 - a named boundary: a job
@@ -214,21 +229,27 @@ class Worker:
             return Again(f"{type(error).__name__}: {error}")
 
     async def _settle(self, held: _Held, kind: JobKind, result: Result) -> None:
-        """Store how it ended; while the database is away, keep trying as long as the lease may be ours."""
+        """Store how it ended; while the database is away, keep trying as long as the lease may be ours.
+
+        Never raises: whatever is wrong with one job is that job's failure, and no other's.
+        """
+        fields = {"job": held.job.id, "kind": kind.name}
+        is_second_try = False
         while True:
             try:
                 await self._write_settlement(held, kind, result)
             except LeaseLost:
-                _log.warning("a lease was lost; nothing was stored", extra={"fields": {"job": held.job.id}})
+                _log.warning("a lease was lost; nothing was stored", extra={"fields": fields})
             except (Unavailable, LimitReached):
                 await anyio.sleep(_AGAIN_SECONDS)
                 continue
-            except Exception as error:
-                if not isinstance(result, Done) or result.work is None:
-                    raise
-                _log.exception("a job's result could not be stored", extra={"fields": {"job": held.job.id}})
-                result = Again(f"its result could not be stored: {type(error).__name__}: {error}")
-                continue
+            except Exception as error:  # noqa: BLE001 - a named boundary: a job
+                _log.exception("a job's result could not be stored", extra={"fields": fields})
+                if not is_second_try:
+                    said = f"its result could not be stored: {type(error).__name__}: {error}"
+                    result = Failed(said) if isinstance(error, _PERMANENT) else Again(said)
+                    is_second_try = True
+                    continue
             return
 
     async def _write_settlement(self, held: _Held, kind: JobKind, result: Result) -> None:
@@ -236,12 +257,13 @@ class Worker:
         settlement = self._judge(held, kind, result, from_micros(now))
 
         def work(tx: Tx) -> None:
-            if jobs.settle(tx, _SYSTEM, held.job, settlement):
-                if isinstance(result, Done) and result.work is not None:
-                    result.work(tx)
-                if settlement.outcome != "again":
-                    ending = ended(held.job, settlement.outcome, settlement.error, from_micros(tx.now()))
-                    events.append(tx, _SYSTEM, ending)
+            stored = jobs.settle(tx, _SYSTEM, held.job, settlement)
+            if stored is None:
+                return
+            if isinstance(result, Done) and result.work is not None:
+                _call(result.work, tx)
+            if stored.outcome != "again":
+                events.append(tx, _SYSTEM, ended(held.job, stored.outcome, stored.error, from_micros(tx.now())))
 
         await self._store.write(work)
         self._probe("job.settled")
@@ -258,11 +280,11 @@ class Worker:
     def _judge_failure(self, held: _Held, kind: JobKind, result: Again, now: datetime) -> Settlement:
         job = held.job
         if held.stopped == "shutdown":
-            return Settlement("again", error="stopped by a shutdown", run_at=to_micros(now))
+            return Settlement("again", error="stopped by a shutdown", run_at=to_micros(now), is_counted=False)
         if job.attempt >= kind.retry.attempts:
             return Settlement("dead", error=f"{result.reason} (attempt {job.attempt} of {kind.retry.attempts})")
         pause = kind.retry.pause(job.attempt, self._clock.chance())
-        run_at = now + (max(pause, result.after) if result.after else pause)
+        run_at = now + min(max(pause, result.after or pause), _LONGEST_WAIT)
         if job.deadline is not None and run_at >= job.deadline:
             return Settlement("dead", error=f"{result.reason} (no time is left before its deadline)")
         return Settlement("again", error=result.reason, run_at=to_micros(run_at))
@@ -276,9 +298,9 @@ class Worker:
 
     async def _end_overdue(self) -> None:
         late = await self._store.write(_end_past_deadline)
-        overdue = await self._store.read(lambda tx: jobs.overdue(tx, _SYSTEM, grace_micros=0, limit=100))
+        overdue = await self._store.read(lambda tx: jobs.overdue(tx, _SYSTEM, kinds=self._kinds, limit=100))
         for job in overdue:
-            if job.id not in self._held:
+            if _key(job) not in self._held:
                 await self._take_away(job)
         if late:
             _log.warning("jobs died of their deadlines", extra={"fields": {"jobs": late}})
@@ -305,13 +327,13 @@ class Worker:
         held = dict(self._held)
         ours = [h.job for h in held.values()]
         kept = await self._store.write(lambda tx: jobs.renew(tx, _SYSTEM, ours, lease_micros=self._lease_micros))
-        now = {job.id: job for job in kept}
-        for job_id, mine in held.items():
-            if self._held.get(job_id) is not mine:
+        now = {_key(job): job for job in kept}
+        for key, mine in held.items():
+            if self._held.get(key) is not mine:
                 continue
-            if job_id not in now:
+            if key not in now:
                 mine.lose()
-            elif now[mine.job.id].is_cancelling:
+            elif now[key].is_cancelling:
                 mine.stopped = "cancelled"
                 mine.scope.cancel()
 
@@ -327,16 +349,8 @@ class Worker:
         await self._settle_clock(jump)
 
     async def _settle_clock(self, jump: float = 0.0) -> None:
-        farthest = max((kind.retry.longest for kind in self._kinds.values()), default=timedelta(hours=1)) * 2
-        await self._store.write(
-            lambda tx: jobs.settle_clock(
-                tx,
-                _SYSTEM,
-                farthest_micros=int(farthest.total_seconds() * 1_000_000),
-                lease_micros=self._lease_micros,
-                jump_micros=min(0, round(jump * 1_000_000)),
-            )
-        )
+        jump_micros = min(0, round(jump * 1_000_000))
+        await self._store.write(lambda tx: jobs.settle_clock(tx, _SYSTEM, jump_micros=jump_micros))
         await scheduler.settle_clock(self._store)
 
     def _wall_minus_monotonic(self) -> float:
@@ -357,6 +371,26 @@ class Worker:
                 await anyio.sleep(_AGAIN_SECONDS)
                 continue
             return
+
+
+def _checked(result: object, kind: JobKind) -> Result:
+    if isinstance(result, Done | Again | Failed):
+        return result
+    return Failed(f"the handler of {kind.name!r} returned {result!r} instead of Done, Again or Failed; mend it")
+
+
+def _bounded(seconds: float) -> float:
+    """A target may say anything; what is no number of seconds, or too many, is the longest we wait."""
+    longest = _LONGEST_WAIT.total_seconds()
+    return seconds if 0 <= seconds <= longest else longest if seconds > 0 else 0.0
+
+
+def _call(work: Callable[[Tx], object], tx: Tx) -> None:
+    try:
+        work(tx)
+    except HermesError as error:
+        # It must not be taken for the store's own word, which would be tried for ever.
+        raise _WorkFailed(str(error)) from error
 
 
 def _end_past_deadline(tx: Tx) -> list[str]:

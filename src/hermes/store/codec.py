@@ -27,26 +27,35 @@ _decode_principal = msgspec.json.Decoder(_StoredPrincipal).decode
 
 def from_data(data: Data) -> str:
     """Write a mapping as JSON text. Raises Misconfigured for what JSON cannot say."""
+    # The encoder would write null for an infinite number, and text for bytes and dates, and nobody would notice.
+    odd = _not_json(data)
+    if odd is not None:
+        raise Misconfigured(f"data must be plain JSON, and it holds {odd}")
     try:
-        text = _encode(data).decode()
-    except (TypeError, UnicodeEncodeError, OverflowError) as error:
+        return _encode(data).decode()
+    except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise Misconfigured(f"data must be plain JSON: {error}") from error
-    if "null" in text and not _is_finite(data):
-        # The encoder writes null for them, and nobody would notice.
-        raise Misconfigured("data must be plain JSON: it holds a number that is infinite or none at all")
-    return text
 
 
-def _is_finite(value: object) -> bool:
-    match value:
-        case float():
-            return math.isfinite(value)
-        case Mapping():
-            return all(_is_finite(one) for one in value.values())
-        case list() | tuple():
-            return all(_is_finite(one) for one in value)
-        case _:
-            return True
+def from_text(text: str | None) -> str | None:
+    """Write a text that came from anywhere, such as an error's: half characters and NULs are escaped."""
+    if text is None:
+        return None
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _not_json(value: object) -> str | None:
+    """Name the first thing in a value that is no JSON; None when all of it is."""
+    if value is None or isinstance(value, str | bool | int):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"the number {value}"
+    if isinstance(value, Mapping):
+        keys = (f"the key {key!r}" for key in value if not isinstance(key, str))
+        return next(keys, None) or next(filter(None, map(_not_json, value.values())), None)
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(_not_json, value)), None)
+    return f"a {type(value).__name__}"
 
 
 def to_data(text: str) -> dict[str, JSON]:
@@ -54,10 +63,14 @@ def to_data(text: str) -> dict[str, JSON]:
     try:
         return _decoder.decode(text)  # type: ignore[return-value] # what we wrote was JSON
     except msgspec.DecodeError as error:
-        raise Damaged(
-            f"the database is damaged ({text[:40]!r} is no JSON: {error}); nothing was changed. Stop Hermes, then "
-            "`hermes db restore FILE` puts a backup in its place"
-        ) from error
+        raise _damaged(text, error) from error
+
+
+def _damaged(text: str, error: Exception) -> Damaged:
+    return Damaged(
+        f"the database is damaged ({text[:40]!r} is no JSON of ours: {error}); nothing was changed. Stop Hermes, then "
+        "`hermes db restore FILE` puts a backup in its place"
+    )
 
 
 def to_optional_data(text: str | None) -> Mapping[str, JSON] | None:
@@ -73,7 +86,10 @@ def from_principal(principal: Principal) -> str:
 
 def to_principal(text: str, tenant: str) -> Principal:
     """Read back who acts."""
-    stored = _decode_principal(text)
+    try:
+        stored = _decode_principal(text)
+    except msgspec.DecodeError as error:
+        raise _damaged(text, error) from error
     return Principal(
         kind=stored.kind,  # type: ignore[arg-type] # written by from_principal only
         id=stored.id,

@@ -30,10 +30,12 @@ def take(tx: Tx, principal: Principal, name: str, owner: str, *, lease_micros: i
     now = tx.now()
     tx.execute("INSERT INTO cursors (name, position) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, start))
     row = tx.one(
-        "UPDATE cursors SET fence = CASE WHEN owner = ? THEN fence ELSE fence + 1 END, owner = ?, lease_until = ? "
-        "WHERE name = ? AND (owner IS NULL OR owner = ? OR lease_until < ? OR lease_until > ?) "
+        # A lease that ends later than it is long was given before the clock was set back.
+        "UPDATE cursors SET fence = CASE WHEN owner = ? THEN fence ELSE fence + 1 END, owner = ?, lease_until = ?, "
+        "lease = ? WHERE name = ? "
+        "AND (owner IS NULL OR owner = ? OR lease_until < ? OR lease_until > ? + lease) "
         "RETURNING position, failures, fence",
-        (owner, owner, now + lease_micros, name, owner, now, now + 2 * lease_micros),
+        (owner, owner, now + lease_micros, lease_micros, name, owner, now, now),
     )
     return None if row is None else Cursor(name, row[0], row[1], row[2])
 

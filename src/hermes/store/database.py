@@ -133,7 +133,11 @@ class Database:
         self._probe = probe
         self._writer = Writer(engine, connection, loop=self._loop, changed=self._ring, probe=probe)
         is_memory = isinstance(engine, SqliteEngine) and engine.is_memory
-        self._readers = None if is_memory else Readers(engine, threads=place.readers, seconds=place.seconds)
+        self._readers = (
+            None
+            if is_memory
+            else Readers(engine, threads=place.readers, seconds=place.seconds, limit=place.queue_limit)
+        )
         self._unanswered: dict[asyncio.Future[Any], float] = {}
         self._watch: asyncio.TimerHandle | None = None
         self._is_open = True
@@ -158,7 +162,12 @@ class Database:
         """Return what is wrong with the file: nothing when it is sound, nor for a server, which looks after itself."""
         if self.dialect != "sqlite":
             return []
-        return await self.read(lambda tx: complaints(tx.all, is_thorough=is_thorough))
+
+        def look(tx: Tx) -> list[str]:
+            return complaints(tx.all, is_thorough=is_thorough)
+
+        # It takes as long as the file is large.
+        return await (self.read(look) if self._readers is None else self._readers.run(look, is_patient=True))
 
     async def backup(self, target: Path | None = None, progress: backups.Progress | None = None) -> backups.Report:
         """Write one committed state to a file, by default one named for the time in the home, while work goes on."""
@@ -182,10 +191,14 @@ class Database:
             self._is_open = False
             self._writer.finish()
             await self._loop.run_in_executor(None, self._writer.join, _STOP_SECONDS)
+            # What the writer has reported at its end arrives in the next turn of the loop.
+            await asyncio.sleep(0)
+            for answer in [one for one in self._unanswered if not one.done()]:
+                answer.set_exception(Unavailable("the store was closed; whether it stored this is unknown"))
             if self._watch is not None:
                 self._watch.cancel()
             if self._readers is not None:
-                await self._loop.run_in_executor(None, self._readers.stop)
+                await self._loop.run_in_executor(None, self._readers.stop, _STOP_SECONDS)
 
     async def _put(self, work: Callable[[Tx], T], *, is_reading: bool) -> T:
         self._require_open()

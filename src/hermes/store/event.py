@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from hermes.domain.clock import Micros, from_micros, to_micros
-from hermes.domain.errors import Conflict, Denied
-from hermes.domain.event import OUTSIDE, Event, EventId, Stream
+from hermes.domain.errors import Conflict, Misconfigured
+from hermes.domain.event import Event, EventId, Stream
 from hermes.domain.principal import Principal, Tenant
 from hermes.domain.protocols import Row, Tx
 from hermes.store import codec
-from hermes.store.scope import within
+from hermes.store.scope import require_publisher, within
 
+_SKEW_MICROS = 3_600_000_000
 _COLUMNS = "position, id, tenant, stream, seq, type, source, subject, at, data, schema, trace, cause, dedupe_key"
 
 # The numbers in use are their own counter; `streams` remembers the last one of those that were forgotten.
@@ -30,7 +31,9 @@ _INSERT = (
 
 def append(tx: Tx, principal: Principal, event: Event) -> Event:
     """Store a durable event and return it with its numbers; the one already there when it is a repetition."""
-    _require_right(principal, event)
+    require_publisher(principal, event)
+    if not principal.is_system:
+        _require_past(tx, event)
     tx.order()
     seq = int(tx.all(_LAST, (event.tenant, event.stream, event.tenant, event.stream))[0][0]) + 1
     position = tx.insert(
@@ -139,13 +142,10 @@ def prune(tx: Tx, principal: Principal, before: Micros, *, limit: int = 1000) ->
     return tx.execute(f"DELETE {forgotten}", (*parameters, old[-1][0]))
 
 
-def _require_right(principal: Principal, event: Event) -> None:
-    if principal.is_system:
-        return
-    if event.tenant != principal.tenant or event.stream != f"{OUTSIDE}{principal.tenant}":
-        raise Denied(
-            f"{principal.name!r} may publish to the stream {OUTSIDE + principal.tenant!r} only, not to {event.stream!r}"
-        )
+def _require_past(tx: Tx, event: Event) -> None:
+    """An outsider's fact from a far future would never grow old, and keep all that is older from being forgotten."""
+    if to_micros(event.at) > tx.now() + _SKEW_MICROS:
+        raise Misconfigured(f"the event {event.id!r} lies in the future ({event.at.isoformat()}); look at your clock")
 
 
 def _present(tx: Tx, event: Event) -> Event:

@@ -22,12 +22,13 @@ _COLUMNS = (
     "lease_until, is_cancelling, cause, result, error, created_at, finished_at"
 )
 _IN_LANE = "lane IS NOT NULL AND state IN ('queued', 'blocked', 'running')"
+# Each half has a partial index of its own, so that a long backlog of blocked jobs is not walked through.
 _BUSY_LANE = (
-    "EXISTS (SELECT 1 FROM jobs o WHERE o.tenant = j.tenant AND o.lane = j.lane AND o.number <> j.number "
-    "AND (o.state = 'running' OR (o.state = 'queued' AND o.attempt > 0)))"
+    "(EXISTS (SELECT 1 FROM jobs o WHERE o.tenant = j.tenant AND o.lane = j.lane AND o.lane IS NOT NULL "
+    "AND o.state = 'running' AND o.number <> j.number) "
+    "OR EXISTS (SELECT 1 FROM jobs o WHERE o.tenant = j.tenant AND o.lane = j.lane AND o.lane IS NOT NULL "
+    "AND o.state = 'queued' AND o.attempt > 0 AND o.number <> j.number))"
 )
-LOST = "lease lost"
-
 Outcome = Literal["done", "dead", "cancelled", "again"]
 
 
@@ -38,6 +39,8 @@ class Settlement(NamedTuple):
     result: Data | None = None
     error: str | None = None
     run_at: Micros | None = None
+    is_counted: bool = True
+    """Whether this was a try at all; one that a shutdown cut short was none."""
 
 
 def put(tx: Tx, principal: Principal, job: Job) -> Job:
@@ -49,10 +52,11 @@ def put(tx: Tx, principal: Principal, job: Job) -> Job:
     if job.principal.tenant != tenant:
         raise NotFound(f"there is no tenant {job.principal.tenant!r} for {principal.name!r}")
     now = tx.now()
+    run_at = now if job.run_at is None else to_micros(job.run_at)
     state = job.state
     if job.lane is not None and state is JobState.QUEUED:
         tx.order()
-        if to_micros(job.run_at) <= now and _is_lane_taken(tx, tenant, job.lane, to_micros(job.run_at)):
+        if run_at <= now and _is_lane_taken(tx, tenant, job.lane, run_at):
             state = JobState.BLOCKED
     inserted = tx.execute(
         "INSERT INTO jobs (id, tenant, kind, dedupe_key, lane, principal, payload, state, rank, run_at, deadline, "
@@ -67,17 +71,17 @@ def put(tx: Tx, principal: Principal, job: Job) -> Job:
             codec.from_data(job.payload),
             state,
             -job.priority,
-            to_micros(job.run_at),
+            run_at,
             codec.from_time(job.deadline),
             job.cause,
-            job.error,
+            codec.from_text(job.error),
             now,
         ),
     )
     if not inserted:
         return _present(tx, tenant, job)
     tx.announce("jobs")
-    return replace(job, state=state, created_at=from_micros(now))
+    return replace(job, state=state, run_at=from_micros(run_at), created_at=from_micros(now))
 
 
 def _is_lane_taken(tx: Tx, tenant: str, lane: str, run_at: Micros) -> bool:
@@ -136,9 +140,10 @@ def _one_per_lane(rows: Iterable[Row]) -> list[int]:
 
 def _start(tx: Tx, number: int, worker: str, now: Micros, lease_micros: int) -> Job | None:
     row = tx.one(
-        "UPDATE jobs AS j SET state = 'running', attempt = attempt + 1, fence = fence + 1, owner = ?, lease_until = ? "
+        "UPDATE jobs AS j SET state = 'running', attempt = attempt + 1, fence = fence + 1, owner = ?, lease_until = ?, "
+        "lease = ? "
         f"WHERE number = ? AND state = 'queued' AND (lane IS NULL OR NOT {_BUSY_LANE}) RETURNING {_COLUMNS}",
-        (worker, now + lease_micros, number),
+        (worker, now + lease_micros, lease_micros, number),
     )
     if row is None:
         return None
@@ -157,58 +162,77 @@ def renew(tx: Tx, principal: Principal, held: Sequence[Job], *, lease_micros: in
     kept = []
     for job in held:
         row = tx.one(
-            "UPDATE jobs SET lease_until = ? WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running' "
+            "UPDATE jobs SET lease_until = ?, lease = ? "
+            "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running' "
             f"RETURNING {_COLUMNS}",
-            (until, job.principal.tenant, job.id, job.fence),
+            (until, lease_micros, job.principal.tenant, job.id, job.fence),
         )
         if row is not None:
             kept.append(_parse(row))
     return kept
 
 
-def settle(tx: Tx, principal: Principal, job: Job, settlement: Settlement) -> bool:
-    """End an attempt. Returns False when it has ended just so already; raises LeaseLost when another has it."""
+def settle(tx: Tx, principal: Principal, job: Job, settlement: Settlement) -> Settlement | None:
+    """End an attempt and return how: one that failed while somebody cancelled the job ends it as cancelled.
+
+    Returns None when it has ended just so already. Raises LeaseLost when another has it, or had it since.
+    """
     require_system(principal, "settle jobs")
-    now = tx.now()
-    again = settlement.outcome == "again"
     if job.lane is not None:
         tx.order()
+    if settlement.outcome in {"done", "cancelled"}:
+        stored = _store(tx, job, settlement, "")
+    else:
+        stored = _store(tx, job, settlement, "AND is_cancelling = 0") or _store(
+            tx, job, Settlement("cancelled", error="cancelled"), "AND is_cancelling = 1"
+        )
+    if stored is None:
+        _require_settled(tx, job, settlement)
+        return None
+    if job.lane is not None and stored.outcome != "again":
+        _promote(tx, job.principal.tenant, job.lane)
+    tx.announce("jobs")
+    return stored
+
+
+def _store(tx: Tx, job: Job, settlement: Settlement, condition: str) -> Settlement | None:
+    """Write a settlement if the fence is the newest and the condition holds."""
+    now, error = tx.now(), codec.from_text(settlement.error)
+    is_over = settlement.outcome != "again"
     changed = tx.execute(
         "UPDATE jobs SET state = ?, result = ?, error = ?, run_at = coalesce(?, run_at), finished_at = ?, "
-        "owner = NULL, lease_until = NULL, is_cancelling = 0 "
-        "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running'",
+        "attempt = attempt - ?, owner = NULL, lease_until = NULL, is_cancelling = 0 "
+        f"WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running' {condition}",
         (
-            JobState.QUEUED if again else settlement.outcome,
+            settlement.outcome if is_over else JobState.QUEUED,
             None if settlement.result is None else codec.from_data(settlement.result),
-            settlement.error,
+            error,
             settlement.run_at,
-            None if again else now,
+            now if is_over else None,
+            0 if settlement.is_counted else 1,
             job.principal.tenant,
             job.id,
             job.fence,
         ),
     )
     if not changed:
-        return _settled_before(tx, job)
+        return None
     tx.execute(
         "UPDATE attempts SET ended_at = ?, outcome = ?, error = ? WHERE tenant = ? AND job = ? AND fence = ?",
-        (now, settlement.outcome, settlement.error, job.principal.tenant, job.id, job.fence),
+        (now, settlement.outcome, error, job.principal.tenant, job.id, job.fence),
     )
-    if job.lane is not None and not again:
-        _promote(tx, job.principal.tenant, job.lane)
-    tx.announce("jobs")
-    return True
+    return settlement
 
 
-def _settled_before(tx: Tx, job: Job) -> bool:
-    row = tx.one("SELECT fence, owner FROM jobs WHERE tenant = ? AND id = ?", (job.principal.tenant, job.id))
+def _require_settled(tx: Tx, job: Job, settlement: Settlement) -> None:
+    row = tx.one("SELECT fence FROM jobs WHERE tenant = ? AND id = ?", (job.principal.tenant, job.id))
     ended = tx.one(
         "SELECT outcome FROM attempts WHERE tenant = ? AND job = ? AND fence = ?",
         (job.principal.tenant, job.id, job.fence),
     )
-    if row is not None and row[0] == job.fence and ended is not None and ended[0] not in {None, LOST}:
-        return False
-    raise LeaseLost(f"the lease of job {job.id!r} ran out and somebody else has it; its work was not stored")
+    same = {settlement.outcome, "cancelled"} if settlement.outcome != "done" else {"done"}
+    if row is None or row[0] != job.fence or ended is None or ended[0] not in same:
+        raise LeaseLost(f"the lease of job {job.id!r} ran out or it has ended otherwise; nothing of this was stored")
 
 
 def _promote(tx: Tx, tenant: str, lane: str) -> None:
@@ -220,12 +244,14 @@ def _promote(tx: Tx, tenant: str, lane: str) -> None:
     )
 
 
-def overdue(tx: Tx, principal: Principal, *, grace_micros: int, limit: int) -> list[Job]:
-    """Return running jobs whose lease ended more than `grace_micros` ago."""
+def overdue(tx: Tx, principal: Principal, *, kinds: Collection[str], limit: int) -> list[Job]:
+    """Return running jobs of some kinds whose lease has ended, the longest ago first."""
     require_system(principal, "take leases away")
+    marks = ", ".join("?" * len(kinds))
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM jobs WHERE state = 'running' AND lease_until < ? ORDER BY lease_until LIMIT ?",
-        (tx.now() - grace_micros, limit),
+        f"SELECT {_COLUMNS} FROM jobs WHERE state = 'running' AND lease_until < ? AND kind IN ({marks}) "
+        "ORDER BY lease_until LIMIT ?",
+        (tx.now(), *sorted(kinds), limit),
     )
     return [_parse(row) for row in rows]
 
@@ -245,17 +271,25 @@ def past_deadline(tx: Tx, principal: Principal, *, limit: int) -> list[Job]:
         "LIMIT ?",
         (tx.now(), limit),
     )
-    return [_end(tx, _parse(row), JobState.DEAD, "its deadline passed before it could begin") for row in rows]
+    ended = (_end(tx, _parse(row), JobState.DEAD, "its deadline passed before it could begin") for row in rows)
+    return [job for job in ended if job is not None]
 
 
 def cancel(tx: Tx, principal: Principal, job_id: JobId) -> Job:
     """Cancel a job that waits, or ask the worker of a running one to stop; return it as it is now."""
     job = _require(tx, principal, job_id)
-    if job.state.is_over:
+    if job.state in {JobState.QUEUED, JobState.BLOCKED}:
+        ended = _end(tx, job, JobState.CANCELLED, f"cancelled by {principal.name}")
+        if ended is not None:
+            return ended
+        # On PostgreSQL a worker may have claimed it between the look and the word.
+        job = _require(tx, principal, job_id)
+    asked = tx.execute(
+        "UPDATE jobs SET is_cancelling = 1 WHERE tenant = ? AND id = ? AND state = 'running'",
+        (job.principal.tenant, job.id),
+    )
+    if not asked:
         raise Conflict(f"the job {job_id!r} is {job.state} already; there is nothing to cancel")
-    if job.state is not JobState.RUNNING:
-        return _end(tx, job, JobState.CANCELLED, f"cancelled by {principal.name}")
-    tx.execute("UPDATE jobs SET is_cancelling = 1 WHERE tenant = ? AND id = ?", (job.principal.tenant, job.id))
     tx.announce("cancel")
     return replace(job, is_cancelling=True)
 
@@ -271,25 +305,29 @@ def retry(tx: Tx, principal: Principal, job_id: JobId) -> Job:
         tx.order()
         if _is_lane_taken(tx, job.principal.tenant, job.lane, now):
             state = JobState.BLOCKED
-    tx.execute(
+    changed = tx.execute(
         "UPDATE jobs SET state = ?, attempt = 0, run_at = ?, deadline = NULL, error = NULL, finished_at = NULL, "
-        "is_cancelling = 0 WHERE tenant = ? AND id = ?",
+        "is_cancelling = 0 WHERE tenant = ? AND id = ? AND state IN ('dead', 'cancelled')",
         (state, now, job.principal.tenant, job.id),
     )
+    if not changed:
+        raise Conflict(f"somebody else has retried the job {job_id!r} just now")
     tx.announce("jobs")
     return _require(tx, principal, job_id)
 
 
-def _end(tx: Tx, job: Job, state: JobState, error: str) -> Job:
-    """End a job that no worker holds."""
+def _end(tx: Tx, job: Job, state: JobState, error: str) -> Job | None:
+    """End a job that waits; None when it waits no more."""
     now = tx.now()
     if job.lane is not None:
         tx.order()
-    tx.execute(
+    changed = tx.execute(
         "UPDATE jobs SET state = ?, error = ?, finished_at = ? "
         "WHERE tenant = ? AND id = ? AND state IN ('queued', 'blocked')",
-        (state, error, now, job.principal.tenant, job.id),
+        (state, codec.from_text(error), now, job.principal.tenant, job.id),
     )
+    if not changed:
+        return None
     if job.lane is not None:
         _promote_if_free(tx, job.principal.tenant, job.lane)
     tx.announce("jobs")
@@ -307,10 +345,12 @@ def _promote_if_free(tx: Tx, tenant: str, lane: str) -> None:
         _promote(tx, tenant, lane)
 
 
-def settle_clock(tx: Tx, principal: Principal, *, farthest_micros: int, lease_micros: int, jump_micros: int = 0) -> int:
-    """After the clock jumped back: bring near what it left in the future; return how many jobs that were.
+def settle_clock(tx: Tx, principal: Principal, *, jump_micros: int = 0) -> int:
+    """After the clock was set back: bring near what it left in the future; return how many jobs that were.
 
-    A job that was due when it was put moves with the clock, so that those that were put after the jump stay behind it.
+    Only what the rows themselves prove is moved: a job that was put, or whose last attempt ended, later than now, and a
+    lease that ends later than it is long. A job that was due when it was put moves with the clock, so that those put
+    after the jump stay behind it; a wait between attempts begins anew.
     """
     require_system(principal, "correct times")
     now = tx.now()
@@ -319,20 +359,15 @@ def settle_clock(tx: Tx, principal: Principal, *, farthest_micros: int, lease_mi
         "WHERE state IN ('queued', 'blocked') AND attempt = 0 AND run_at <= created_at AND run_at > ?",
         (jump_micros, now, jump_micros, now, now),
     )
+    last = "(SELECT max(ended_at) FROM attempts a WHERE a.tenant = jobs.tenant AND a.job = jobs.id)"
     moved += tx.execute(
-        "UPDATE jobs SET run_at = ? WHERE state = 'queued' AND attempt > 0 AND run_at > ?", (now, now + farthest_micros)
+        f"UPDATE jobs SET run_at = run_at - ({last} - ?) "
+        f"WHERE state = 'queued' AND attempt > 0 AND run_at > ? AND {last} > ?",
+        (now, now, now),
     )
     return moved + tx.execute(
-        "UPDATE jobs SET lease_until = ? WHERE state = 'running' AND lease_until > ?",
-        (now + lease_micros, now + 2 * lease_micros),
+        "UPDATE jobs SET lease_until = ? + lease WHERE state = 'running' AND lease_until > ? + lease", (now, now)
     )
-
-
-def next_due(tx: Tx, principal: Principal) -> Micros | None:
-    """Return when the next waiting job is due."""
-    require_system(principal, "look at all jobs")
-    row = tx.one("SELECT min(run_at) FROM jobs WHERE state = 'queued'")
-    return None if row is None or row[0] is None else Micros(row[0])
 
 
 def get(tx: Tx, principal: Principal, job_id: JobId) -> Job | None:

@@ -58,7 +58,8 @@ def move_on(tx: Tx, principal: Principal, schedule: Schedule, *, next_at: Micros
     """Set the next time; False when somebody has moved this schedule since it was read."""
     require_system(principal, "run schedules")
     changed = tx.execute(
-        "UPDATE schedules SET last_at = next_at, next_at = ? WHERE tenant = ? AND id = ? AND next_at = ?",
+        "UPDATE schedules SET last_at = next_at, next_at = ? "
+        "WHERE tenant = ? AND id = ? AND next_at = ? AND is_paused = 0",
         (next_at, schedule.principal.tenant, schedule.id, codec.from_time(schedule.next_at)),
     )
     return bool(changed)
@@ -68,17 +69,10 @@ def correct(tx: Tx, principal: Principal, schedule: Schedule, *, next_at: Micros
     """Set the next time although the one before has not come; False when somebody has moved this schedule since."""
     require_system(principal, "correct times")
     changed = tx.execute(
-        "UPDATE schedules SET next_at = ?, is_paused = ? WHERE tenant = ? AND id = ? AND next_at = ?",
+        "UPDATE schedules SET next_at = ?, is_paused = ? WHERE tenant = ? AND id = ? AND next_at = ? AND is_paused = 0",
         (next_at, int(is_paused), schedule.principal.tenant, schedule.id, codec.from_time(schedule.next_at)),
     )
     return bool(changed)
-
-
-def next_due(tx: Tx, principal: Principal) -> Micros | None:
-    """Return when the next schedule is due."""
-    require_system(principal, "run schedules")
-    row = tx.one("SELECT min(next_at) FROM schedules WHERE is_paused = 0")
-    return None if row is None or row[0] is None else Micros(row[0])
 
 
 def get(tx: Tx, principal: Principal, name: str) -> Schedule | None:

@@ -61,6 +61,7 @@ cursors = Table(
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("owner", Text),
     Column("lease_until", BigInteger),
+    Column("lease", BigInteger),
 )
 
 jobs = Table(
@@ -82,6 +83,7 @@ jobs = Table(
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("owner", Text),
     Column("lease_until", BigInteger),
+    Column("lease", BigInteger),
     Column("is_cancelling", Integer, nullable=False, server_default="0"),
     Column("cause", Text),
     Column("result", Text),
@@ -131,6 +133,13 @@ jobs = Table(
         "number",
         sqlite_where=text("lane IS NOT NULL AND state IN ('queued', 'blocked', 'running')"),
         postgresql_where=text("lane IS NOT NULL AND state IN ('queued', 'blocked', 'running')"),
+    ),
+    Index(
+        "jobs_lane_queued",
+        "tenant",
+        "lane",
+        sqlite_where=text("lane IS NOT NULL AND state = 'queued'"),
+        postgresql_where=text("lane IS NOT NULL AND state = 'queued'"),
     ),
     # The last word on lanes: whatever goes wrong elsewhere, two jobs of one lane never run at once.
     Index(

@@ -65,6 +65,7 @@ class Writer:
         self._of_this_turn: list[Piece] = []
         self._waiting: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
         self._kept_back: Piece | None = None
+        self._looked_at = 0.0
         self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
 
     def start(self) -> None:
@@ -97,6 +98,8 @@ class Writer:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        # What was there before we came is no news.
+        self._look_around(is_first=True)
         is_open = True
         while is_open:
             batch = self._collect()
@@ -105,6 +108,8 @@ class Writer:
             pieces = [piece for piece in batch if piece is not None]
             if pieces:
                 self._serve(pieces)
+            if time.monotonic() - self._looked_at >= IDLE_SECONDS:
+                self._look_around()
         if self._connection is not None:
             self._connection.close()
 
@@ -127,13 +132,13 @@ class Writer:
         try:
             return [self._waiting.get(timeout=IDLE_SECONDS)]
         except queue.Empty:
-            self._look_around()
             return []
 
-    def _look_around(self) -> None:
-        """Notice what other processes have written while nothing was to be done here."""
+    def _look_around(self, *, is_first: bool = False) -> None:
+        """Notice what other processes have written."""
+        self._looked_at = time.monotonic()
         try:
-            if self._connection is not None and self._connection.has_changed():
+            if self._connection is not None and self._connection.has_changed() and not is_first:
                 self._tell(lambda: self._changed(EVERYTHING))
         except Exception:  # noqa: BLE001 - a boundary: whatever it is, the next piece will meet it and report it
             self._drop_if_broken()

@@ -31,7 +31,7 @@ class FakeClock:
         return self._monotonic
 
     def new_id(self) -> str:
-        """Return the next of this seed's ids; they sort as they come."""
+        """Return the next of this seed's ids; they sort by the millisecond they were made in."""
         return uuid7(int(self._at.timestamp() * 1000), self._random.randbytes(10))
 
     def chance(self) -> float:

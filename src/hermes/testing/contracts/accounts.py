@@ -6,6 +6,7 @@ from hermes.accounts.keys import Accounts
 from hermes.domain.errors import Denied, Misconfigured, NotFound
 from hermes.domain.principal import Principal, Tenant
 from hermes.domain.protocols import Tx
+from hermes.jobs.queue import Order, Queue
 from hermes.testing.contracts.asserting import raises
 from hermes.testing.world import World, tenants
 
@@ -59,6 +60,15 @@ class AccountsContract:
         reader = await accounts.verify(issued.secret)
         await raises(Denied, accounts.issue(reader, "more", scopes=("jobs:write",)))
         await raises(Denied, accounts.issue(reader, "all"))
+        await raises(Denied, accounts.revoke(reader, "reader"))
+        await raises(Denied, Queue(world.store, world.clock).put(reader, Order("test")))
+
+    async def test_a_scope_is_one_word(self, world: World) -> None:
+        """With a space in it, it would be two when it is read back."""
+        accounts = Accounts(world.store, world.clock)
+        narrow = Principal("user", "u", OWNER.tenant, frozenset({"jobs:*"}))
+        for scope in ("jobs:x *", "", " ", "jobs:", "jobs", "*:*", "jobs:x\n*"):
+            await raises(Misconfigured, accounts.issue(narrow, "k", scopes=(scope,)))
 
     async def test_a_key_of_another_tenant_can_be_neither_seen_nor_revoked(self, world: World) -> None:
         """And a key never acts elsewhere."""

@@ -1,6 +1,7 @@
 """What the bus promises, whatever is under it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 
@@ -100,6 +101,13 @@ class BusContract:
         await raises(Denied, world.bus.publish(mine, world.event(stream="hub:yours", tenant="mine")))
         await raises(Denied, world.bus.publish(mine, world.event(stream="hub:mine", tenant="yours")))
         await raises(Denied, world.bus.publish(mine, world.event("step.delta", stream="hub:mine", tenant="yours")))
+        await raises(Denied, world.bus.publish(mine, world.event("message.delta", stream="session:a", tenant="mine")))
+
+    async def test_an_outsider_s_fact_from_a_far_future_is_refused(self, world: World) -> None:
+        """It would never grow old, and nothing before it either."""
+        (mine,) = tenants("mine")
+        late = world.clock.now() + timedelta(days=400)
+        await raises(Misconfigured, world.bus.publish(mine, world.event(stream="hub:mine", tenant="mine", at=late)))
 
     async def test_a_feed_shows_what_is_committed_in_order(self, world: World) -> None:
         """From the moment it is opened, and only what is wanted."""
@@ -203,6 +211,20 @@ class SubscriptionContract:
         (dead,) = await world.queue.find(SYSTEM, state=JobState.DEAD)
         assert dead.kind == REDELIVER
         assert "poison" in (dead.error or "")
+
+    async def test_a_handler_s_odd_words_stop_nothing(self, world: World) -> None:
+        """Half a character in an error must not keep it from being buried."""
+
+        def handle(_tx: Tx, event: Event) -> None:
+            if event.stream != _COPIES:
+                raise ValueError("half a character \udcff and a NUL \x00")
+
+        subscriber = self.subscriber(world, Subscription("copy", handle, attempts=1))
+        await world.bus.publish(SYSTEM, world.event())
+        while await subscriber.deliver():
+            pass
+        (dead,) = await world.queue.find(SYSTEM, state=JobState.DEAD)
+        assert "half a character" in (dead.error or "")
 
     async def test_only_one_of_two_readers_delivers(self, world: World) -> None:
         """The other takes over when the lease has run out, and the first one's word counts no more."""

@@ -1,20 +1,16 @@
-"""What jobs and schedules promise, whatever is under them."""
+"""What the queue promises, step by step, whatever is under it."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import timedelta
 
 import anyio
 
 from hermes.domain.clock import Micros, to_micros
-from hermes.domain.errors import Conflict, LeaseLost, Misconfigured, NotFound, Unavailable
+from hermes.domain.errors import Conflict, LeaseLost, NotFound
 from hermes.domain.job import Job, JobId, JobState
 from hermes.domain.principal import Principal
-from hermes.domain.protocols import Tx
-from hermes.jobs.kind import Assignment, Done, Failed, JobKind, Result, Retry
+from hermes.jobs.kind import Retry
 from hermes.jobs.queue import Order
-from hermes.jobs.worker import Terms, Worker
-from hermes.store import event as events
 from hermes.store import job as jobs
 from hermes.store.job import Settlement
 from hermes.testing.contracts.asserting import raises
@@ -150,7 +146,7 @@ class QueueContract:
         await world.queue.put(OWNER, Order("test"))
         (first,) = await claim(world, worker="slow")
         world.clock.advance(minutes=5)
-        (late,) = await world.store.read(lambda tx: jobs.overdue(tx, SYSTEM, grace_micros=0, limit=9))
+        (late,) = await world.store.read(lambda tx: jobs.overdue(tx, SYSTEM, kinds=["test"], limit=9))
         await settle(world, late, Settlement("again", error="lost", run_at=later(world, 0)))
         (second,) = await claim(world, worker="quick")
         assert second.fence > first.fence
@@ -208,228 +204,6 @@ class QueueContract:
             assert str(foreign).replace(job.id, "") == str(absent).replace("none", "")
 
 
-class WorkerContract:
-    """What a worker does with handlers of every kind."""
-
-    async def test_a_done_job_keeps_its_result_and_tells_everybody(self, world: World) -> None:
-        """The work a handler hands over, the end and the fact that it ended are one transaction."""
-
-        async def handle(assignment: Assignment) -> Result:
-            event = world.event("test.made", data={"by": assignment.job.id})
-            return Done({"n": 1}, work=lambda tx: events.append(tx, SYSTEM, event))
-
-        job = await self.run_one(world, JobKind("test", handle))
-        assert (job.state, job.result, job.attempt) == (JobState.DONE, {"n": 1}, 1)
-        assert await types(world) == ["test.made", "job.done"]
-
-    async def test_work_that_cannot_be_stored_is_a_failed_attempt(self, world: World) -> None:
-        """Then nothing of it is there, and the job is tried again."""
-
-        def work(tx: Tx) -> None:
-            events.append(tx, SYSTEM, world.event("test.made"))
-            raise Conflict("no")
-
-        async def handle(_assignment: Assignment) -> Result:
-            return Done({}, work=work)
-
-        job = await self.run_one(world, JobKind("test", handle, retry=QUICK))
-        assert (job.state, job.attempt) == (JobState.QUEUED, 1)
-        assert "no" in (job.error or "")
-        assert await types(world) == []
-
-    async def test_a_failing_job_is_tried_again_with_growing_pauses_until_it_is_dead(self, world: World) -> None:
-        """As often as its kind says."""
-        tries: list[datetime] = []
-
-        async def handle(_assignment: Assignment) -> Result:
-            tries.append(world.clock.now())
-            raise ValueError("broken")
-
-        worker = world.worker(JobKind("test", handle, retry=QUICK))
-        put = await world.queue.put(OWNER, Order("test"))
-        for _ in range(100):
-            await worker.step()
-            world.clock.advance(1)
-        job = await world.queue.get(OWNER, put.id)
-        assert job.state is JobState.DEAD
-        assert "broken" in (job.error or "")
-        pauses = [b - a for a, b in pairwise(tries)]
-        assert pauses == [timedelta(seconds=10), timedelta(seconds=20)]
-        assert await types(world) == ["job.dead"]
-
-    async def test_what_can_never_work_is_dead_at_once(self, world: World) -> None:
-        """No attempts are wasted on it."""
-
-        async def says(_assignment: Assignment) -> Result:
-            return Failed("never")
-
-        async def raises_it(_assignment: Assignment) -> Result:
-            raise Misconfigured("never")
-
-        for handle in (says, raises_it):
-            job = await self.run_one(world, JobKind("test", handle))
-            assert (job.state, job.attempt, job.error) == (JobState.DEAD, 1, "never")
-
-    async def test_a_target_that_asks_for_time_gets_it(self, world: World) -> None:
-        """`retry_after` is honoured when it is longer than the pause."""
-
-        async def handle(_assignment: Assignment) -> Result:
-            raise Unavailable("come back", retry_after=500)
-
-        job = await self.run_one(world, JobKind("test", handle, retry=QUICK))
-        assert job.run_at >= world.clock.now() + timedelta(seconds=500)
-
-    async def test_a_job_that_takes_too_long_is_stopped_and_tried_again(self, world: World) -> None:
-        """Every wait has a deadline."""
-
-        async def handle(_assignment: Assignment) -> Result:
-            await anyio.sleep(30)
-            return Done()
-
-        job = await self.run_one(world, JobKind("test", handle, retry=QUICK, timeout=timedelta(seconds=0.05)))
-        assert (job.state, job.attempt) == (JobState.QUEUED, 1)
-
-    async def test_a_job_past_its_deadline_is_dead_before_it_begins(self, world: World) -> None:
-        """Nobody wants it any more."""
-
-        async def handle(_assignment: Assignment) -> Result:
-            return Done()
-
-        worker = world.worker(JobKind("test", handle))
-        put = await world.queue.put(OWNER, Order("test", deadline=world.clock.now() + timedelta(seconds=5)))
-        world.clock.advance(6)
-        await worker.step()
-        assert (await world.queue.get(OWNER, put.id)).state is JobState.DEAD
-        assert await types(world) == ["job.dead"]
-
-    async def test_a_running_job_that_is_cancelled_stops(self, world: World) -> None:
-        """Its handler is cancelled, and the job is, too."""
-        started, ended = anyio.Event(), anyio.Event()
-
-        async def handle(_assignment: Assignment) -> Result:
-            started.set()
-            try:
-                await anyio.sleep(30)
-            finally:
-                ended.set()
-            return Done()
-
-        put = await world.queue.put(OWNER, Order("test"))
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.worker(JobKind("test", handle)).run)
-            with anyio.fail_after(10):
-                await started.wait()
-                await world.queue.cancel(OWNER, put.id)
-                await ended.wait()
-                await self.wait_for(world, put.id, JobState.CANCELLED)
-            group.cancel_scope.cancel()
-        assert await types(world) == ["job.cancelled"]
-
-    async def test_a_worker_that_is_shut_down_gives_its_job_back(self, world: World) -> None:
-        """The next one need not wait for the lease."""
-        started = anyio.Event()
-
-        async def handle(_assignment: Assignment) -> Result:
-            started.set()
-            await anyio.sleep(30)
-            return Done()
-
-        put = await world.queue.put(OWNER, Order("test"))
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.worker(JobKind("test", handle)).run)
-            with anyio.fail_after(10):
-                await started.wait()
-            group.cancel_scope.cancel()
-        assert (await world.queue.get(OWNER, put.id)).state is JobState.QUEUED
-
-    async def test_draining_ends_in_order(self, world: World) -> None:
-        """What runs is finished, what waits stays."""
-        started, go_on = anyio.Event(), anyio.Event()
-
-        async def handle(_assignment: Assignment) -> Result:
-            started.set()
-            await go_on.wait()
-            return Done()
-
-        first = await world.queue.put(OWNER, Order("test"))
-        second = await world.queue.put(OWNER, Order("test"))
-        worker = world.worker(JobKind("test", handle), terms=Terms(slots=1))
-        async with anyio.create_task_group() as group:
-            group.start_soon(worker.run)
-            with anyio.fail_after(10):
-                await started.wait()
-                worker.drain()
-                go_on.set()
-        assert (await world.queue.get(OWNER, first.id)).state is JobState.DONE
-        assert (await world.queue.get(OWNER, second.id)).state is JobState.QUEUED
-
-    async def test_a_lost_worker_s_job_is_taken_over(self, world: World) -> None:
-        """After its lease, and not before."""
-
-        async def handle(_assignment: Assignment) -> Result:
-            return Done()
-
-        worker = world.worker(JobKind("test", handle, retry=QUICK))
-        put = await world.queue.put(OWNER, Order("test"))
-        await claim(world, worker="gone")
-        await worker.step()
-        assert (await world.queue.get(OWNER, put.id)).state is JobState.RUNNING
-        for _ in range(60):
-            world.clock.advance(1)
-            await worker.step()
-        job = await world.queue.get(OWNER, put.id)
-        assert (job.state, job.attempt) == (JobState.DONE, 2)
-
-    async def test_the_only_worker_of_a_file_takes_over_at_once(self, world: World) -> None:
-        """Nobody else can be alive."""
-
-        async def handle(_assignment: Assignment) -> Result:
-            return Done()
-
-        put = await world.queue.put(OWNER, Order("test"))
-        await claim(world, worker="dead before")
-        quick = Retry(attempts=3, first=timedelta(0))
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.worker(JobKind("test", handle, retry=quick), terms=Terms(is_alone=True)).run)
-            with anyio.fail_after(10):
-                await self.wait_for(world, put.id, JobState.DONE)
-            group.cancel_scope.cancel()
-
-    async def test_no_more_run_at_once_than_there_are_slots(self, world: World) -> None:
-        """A bound."""
-        running, most = 0, 0
-
-        async def handle(_assignment: Assignment) -> Result:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await anyio.sleep(0.001)
-            running -= 1
-            return Done()
-
-        put = [await world.queue.put(OWNER, Order("test")) for _ in range(12)]
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.worker(JobKind("test", handle), terms=Terms(slots=3)).run)
-            with anyio.fail_after(20):
-                for job in put:
-                    await self.wait_for(world, job.id, JobState.DONE)
-            group.cancel_scope.cancel()
-        assert most == 3
-
-    async def run_one(self, world: World, kind: JobKind) -> Job:
-        """Put one job of a kind, let a worker do it, and return how it stands."""
-        worker: Worker = world.worker(kind)
-        put = await world.queue.put(OWNER, Order(kind.name))
-        assert await worker.step()
-        return await world.queue.get(OWNER, put.id)
-
-    async def wait_for(self, world: World, job_id: JobId, state: JobState) -> None:
-        """Wait until a job is in a state; the caller sets the deadline."""
-        with world.doorbell.listen("jobs") as bell:
-            while (await world.queue.get(OWNER, job_id)).state is not state:
-                await bell.wait(0.05)
-
-
 async def claim(world: World, *, worker: str = "w", limit: int = 10) -> list[Job]:
     """Claim jobs of the kind `test`."""
     return await world.store.write(
@@ -437,7 +211,7 @@ async def claim(world: World, *, worker: str = "w", limit: int = 10) -> list[Job
     )
 
 
-async def settle(world: World, job: Job, settlement: Settlement) -> bool:
+async def settle(world: World, job: Job, settlement: Settlement) -> Settlement | None:
     """Settle an attempt."""
     return await world.store.write(lambda tx: jobs.settle(tx, SYSTEM, job, settlement))
 
@@ -445,8 +219,3 @@ async def settle(world: World, job: Job, settlement: Settlement) -> bool:
 def later(world: World, seconds: float) -> Micros:
     """Return the moment so many seconds from now, as the database writes it."""
     return to_micros(world.clock.now() + timedelta(seconds=seconds))
-
-
-async def types(world: World) -> list[str]:
-    """Return the types of all events in their order."""
-    return [event.type for event in await world.store.read(lambda tx: events.after(tx, SYSTEM, 0, limit=1000))]

@@ -48,6 +48,7 @@ def upgrade() -> None:
         sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("owner", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("lease", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
@@ -97,6 +98,7 @@ def upgrade() -> None:
         sa.Column("fence", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("owner", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("lease", sa.BigInteger(), nullable=True),
         sa.Column("is_cancelling", sa.Integer(), server_default="0", nullable=False),
         sa.Column("cause", sa.Text(), nullable=True),
         sa.Column("result", sa.Text(), nullable=True),
@@ -138,6 +140,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("lane IS NOT NULL AND state IN ('queued', 'blocked', 'running')"),
         postgresql_where=sa.text("lane IS NOT NULL AND state IN ('queued', 'blocked', 'running')"),
+    )
+    op.create_index(
+        "jobs_lane_queued",
+        "jobs",
+        ["tenant", "lane"],
+        unique=False,
+        sqlite_where=sa.text("lane IS NOT NULL AND state = 'queued'"),
+        postgresql_where=sa.text("lane IS NOT NULL AND state = 'queued'"),
     )
     op.create_index(
         "jobs_lane_running",
