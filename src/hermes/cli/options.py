@@ -7,13 +7,14 @@ from pathlib import Path
 
 from hermes.config import Settings, load
 from hermes.config.variables import home_of, process_environment
+from hermes.domain.errors import Misconfigured
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add `--home` and `--set` to the parser that takes a command's words (with subcommands: to each of theirs)."""
     group = parser.add_argument_group("settings")
     group.add_argument(
-        "--home", type=Path, metavar="DIR", help="where Hermes keeps everything (HERMES_HOME, else ~/.hermes)"
+        "--home", type=_home, metavar="DIR", help="where Hermes keeps everything (HERMES_HOME, else ~/.hermes)"
     )
     group.add_argument(
         "--set",
@@ -46,6 +47,13 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
 def tell(notices: tuple[str, ...]) -> None:
     """Write notices to standard error, a line each."""
     sys.stderr.writelines(f"hermes: note: {notice}\n" for notice in notices)
+
+
+def _home(word: str) -> Path:
+    """Take a folder. An empty word is a variable that somebody forgot to set, not the current folder."""
+    if not word.strip():
+        raise Misconfigured(f"--home is {word!r}, expected a folder; name one, or leave --home out for the usual one")
+    return Path(word)
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -63,6 +63,21 @@ def test_a_home_that_cannot_be_made_is_one_clear_line(shell: Shell, tmp_path: Pa
     assert str(shell.home) in shell.err
 
 
+@pytest.mark.parametrize("word", ["", " "])
+@pytest.mark.parametrize("words", [("config", "path"), ("doctor",), ("jobs", "list"), ("up",)])
+def test_an_empty_home_is_not_the_current_folder(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    word: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--home", word]) == 3
+    assert "--home" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_reader_that_goes_away_is_no_error(shell: Shell, start: Callable[..., Process]) -> None:
     shell("cron", "add", "tick", "every 1h", "--publish", "demo.tick")
     process = start("cron", "list")
