@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 _OLDEST_PYTHON = (3, 11)
 _LEAST_FREE, _LEAST_SHARE = 256 * 1024**2, 0.05
 _SANE_YEARS = range(2025, 2100)
-_PROGRAMS = (
-    ("bwrap", "bubblewrap", "commands of agents run in a sandbox"),
-    ("redis-server", "redis", "several machines wake each other at once"),
-    ("rg", "ripgrep", "searching in files is fast"),
-)
+_PROGRAMS = (("bwrap", "bubblewrap"), ("redis-server", "redis"), ("rg", "ripgrep"))
+"""Nothing uses them yet; who sets up a machine may want to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +143,9 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _programs(_settings: Settings) -> Iterator[Finding]:
-    for program, name, what_for in _PROGRAMS:
+    for program, name in _PROGRAMS:
         path = shutil.which(program)
-        if path is None:
-            yield Finding("note", name, f"not found; optional: with it {what_for}")
-        else:
-            yield Finding("ok", name, path)
+        yield Finding("ok", name, f"{path or 'not found'}; Hermes does not use it yet")
 
 
 def _database(settings: Settings) -> Iterator[Finding]:

@@ -44,11 +44,11 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """Wakes other machines at once. It never holds the truth; without it they notice within a second."""
+    """Not used yet. Will wake other machines at once and never hold the truth; today they notice within a second."""
 
     url: Url | None = setting(
         None,
-        About("The Redis server: redis://:PASSWORD@HOST:6379/0.", names=("REDIS_URL", "HERMES_BUS_URL")),
+        About("Not used yet. The Redis server: redis://:PASSWORD@HOST:6379/0.", names=("REDIS_URL", "HERMES_BUS_URL")),
     )
 
 

@@ -88,6 +88,13 @@ def test_a_server_that_does_not_answer_is_a_problem_without_its_password(shell: 
     assert "problem  database" in out
 
 
+def test_of_programs_that_nothing_uses_yet_it_promises_nothing(shell: Shell) -> None:
+    for name in ("bubblewrap", "redis", "ripgrep"):
+        (finding,) = findings(shell, name)
+        assert (finding["level"], finding["next_step"]) == ("ok", "")
+        assert finding["text"].endswith("Hermes does not use it yet")
+
+
 def test_lines_fit_the_screen(shell: Shell) -> None:
     shell("jobs", "put", "db.backup")
     lines = shell("doctor").splitlines()
