@@ -102,7 +102,7 @@ class Accounts:
     async def revoke(self, principal: Principal, word: str) -> ApiKey:
         """End a key at once. Raises NotFound, and Denied without the scope `keys:write`."""
         principal.require("keys:write")
-        return await self._store.write(lambda tx: keys.revoke(tx, principal, word))
+        return await self._store.write(lambda tx: keys.revoke(tx, principal, word, _digest(word)))
 
 
 def _digest(secret: str) -> str:

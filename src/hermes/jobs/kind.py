@@ -82,6 +82,10 @@ Handler: TypeAlias = Callable[[Assignment], Awaitable[Result]]
 It is cancelled when the job is cancelled, its time is up or its lease is lost."""
 
 
+def accept_all(_payload: Data) -> None:
+    """Any payload will do."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobKind:
     """One kind of job."""
@@ -90,3 +94,5 @@ class JobKind:
     handle: Handler
     retry: Retry = Retry()
     timeout: timedelta = timedelta(hours=1)
+    check: Callable[[Data], None] = accept_all
+    """Raises Misconfigured for a payload that can only fail; asked by those who take orders from people."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hermes.domain.clock import Clock, from_micros, to_micros
-from hermes.domain.errors import NotFound
+from hermes.domain.errors import Conflict, Denied, NotFound
 from hermes.domain.event import Data
 from hermes.domain.job import Attempt, Job, JobId, JobState
 from hermes.domain.principal import Principal
@@ -15,6 +15,9 @@ from hermes.jobs.ending import ended
 from hermes.store import event as events
 from hermes.store import job as jobs
 from hermes.store import schedule as schedules
+
+RESERVED = "hermes-"
+"""How the names of Hermes's own schedules begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class Queue:
     ) -> Schedule:
         """Make a schedule. Raises Misconfigured for a rule nobody understands, Conflict for a name that is taken."""
         principal.require("jobs:write")
+        if name.startswith(RESERVED) and not principal.is_system:
+            raise Denied(f"names that begin with {RESERVED!r} are Hermes's own; choose another than {name!r}")
         stored_rule, first_at = rules.first(rule, zone, self._clock.now())
         schedule = Schedule(
             id=ScheduleId(self._clock.new_id()),
@@ -137,6 +142,8 @@ class Queue:
         principal.require("jobs:write")
         schedule = await self._schedule(principal, name)
         now, next_at = self._clock.now(), schedule.next_at
+        if next_at is None and not schedule.is_paused:
+            raise Conflict(f"the schedule {name!r} is over; add another one")
         if not is_paused and (next_at is None or next_at <= now):
             next_at = rules.following(schedule.rule, schedule.zone, now) or now
         micros = None if next_at is None else to_micros(next_at)

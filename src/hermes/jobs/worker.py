@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from hermes.domain.clock import Clock, from_micros, to_micros
 from hermes.domain.errors import (
+    Damaged,
     Denied,
     HermesError,
     LeaseLost,
@@ -149,6 +150,10 @@ class Worker:
                     is_more = await self._start_claimed(group)
                 except (Unavailable, LimitReached) as error:
                     _log.warning("the worker waits for the database", extra={"fields": {"error": str(error)}})
+                except Damaged:
+                    raise
+                except Exception:  # noqa: BLE001 - a named boundary: one round of the worker
+                    _log.exception("a round of the worker failed; it is tried again")
                 if not is_more or not self._free():
                     await bell.wait(self._terms.poll.total_seconds())
 

@@ -11,6 +11,9 @@ from hermes.domain.errors import Damaged, Misconfigured
 from hermes.domain.event import JSON, Data
 from hermes.domain.principal import Principal, Tenant
 
+LONGEST_NAME = 512
+"""Bytes. PostgreSQL keeps 2,700 in a row of an index, and ours have three names at most."""
+
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(dict[str, object])
 
@@ -35,6 +38,21 @@ def from_data(data: Data) -> str:
         return _encode(data).decode()
     except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise Misconfigured(f"data must be plain JSON: {error}") from error
+
+
+def require_names(**names: str | None) -> None:
+    """Raise Misconfigured for a name that one of the engines could not keep in an index."""
+    for what, text in names.items():
+        if text is None or (len(text) <= LONGEST_NAME // 4 and text.isprintable()):
+            continue
+        try:
+            length = len(text.encode())
+        except UnicodeEncodeError:
+            length = LONGEST_NAME + 1
+        if length > LONGEST_NAME or "\x00" in text:
+            raise Misconfigured(
+                f"the {what} {text[:40]!r}… is no name: it may have {LONGEST_NAME} bytes of UTF-8 and no NUL; shorten it"
+            )
 
 
 def from_text(text: str | None) -> str | None:

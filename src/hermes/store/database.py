@@ -64,12 +64,12 @@ def engine_for(place: Place, clock: Clock, *, is_clock_forced: bool = False) -> 
         from hermes.store.postgres import PostgresEngine
 
         return PostgresEngine(place.url, clock if is_clock_forced else None)
-    if place.url in {"memory://", "sqlite://", "sqlite:///:memory:"}:
+    if place.url == "memory://":
         return SqliteEngine(MEMORY, clock, "normal", place.busy_seconds)
     if place.path is None:
         raise Misconfigured(
             f"{place.url.partition(':')[0]!r} is no database Hermes knows; "
-            "DATABASE_URL is sqlite:///PATH, postgresql://USER@HOST/NAME or memory://"
+            "DATABASE_URL is sqlite:////absolute/path or postgresql://USER@HOST/NAME"
         )
     return SqliteEngine(str(place.path), clock, place.synchronous, place.busy_seconds)
 

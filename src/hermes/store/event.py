@@ -31,6 +31,17 @@ _INSERT = (
 
 def append(tx: Tx, principal: Principal, event: Event) -> Event:
     """Store a durable event and return it with its numbers; the one already there when it is a repetition."""
+    codec.require_names(
+        id=event.id,
+        stream=event.stream,
+        type=event.type,
+        source=event.source,
+        subject=event.subject,
+        schema=event.schema,
+        trace=event.trace,
+        cause=event.cause,
+        key=event.dedupe_key,
+    )
     require_publisher(principal, event)
     if not principal.is_system:
         _require_past(tx, event)

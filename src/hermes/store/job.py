@@ -48,6 +48,7 @@ def put(tx: Tx, principal: Principal, job: Job) -> Job:
 
     It is put as it is: waiting, or dead (with its error) when it is only to be seen and retried by a person.
     """
+    codec.require_names(id=job.id, kind=job.kind, lane=job.lane, key=job.dedupe_key, cause=job.cause)
     tenant = principal.tenant if not principal.is_system else job.principal.tenant
     if job.principal.tenant != tenant:
         raise NotFound(f"there is no tenant {job.principal.tenant!r} for {principal.name!r}")

@@ -8,6 +8,8 @@ from hermes.domain.protocols import Row, Tx
 from hermes.store import codec
 from hermes.store.scope import require_system, within
 
+_LEAST = 6
+"""So much of an id or a key must be given."""
 _COLUMNS = "id, tenant, user_id, name, prefix, digest, scopes, created_at, expires_at, revoked_at, used_at"
 
 
@@ -51,17 +53,22 @@ def find(tx: Tx, principal: Principal) -> list[ApiKey]:
     return [_parse(row) for row in rows]
 
 
-def revoke(tx: Tx, principal: Principal, word: str) -> ApiKey:
-    """End a key at once, named by its id, its prefix or its name; the first revocation counts."""
+def revoke(tx: Tx, principal: Principal, word: str, digest: str) -> ApiKey:
+    """End a key at once, named by its name, its id, how one of these or the key itself begins, or its digest.
+
+    The first revocation counts.
+    """
     where, parameters = within(principal)
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM api_keys WHERE {where} AND (id = ? OR prefix = ? OR name = ?)",
-        (*parameters, word, word, word),
+        f"SELECT {_COLUMNS} FROM api_keys WHERE {where} AND (name = ? OR digest = ? OR "
+        "(length(?) >= ? AND (substr(id, 1, length(?)) = ? OR substr(prefix, 1, length(?)) = ?)))",
+        (*parameters, word, digest, word, _LEAST, word, word, word, word),
     )
     if not rows:
-        raise NotFound(f"there is no key {word!r}; `hermes keys list` shows those there are")
+        raise NotFound("there is no such key; `hermes keys list` shows those there are")
     if len(rows) > 1:
-        raise Conflict(f"{len(rows)} keys are called {word!r}; name one by its id")
+        found = ", ".join(f"{row[4]}… ({row[0]})" for row in rows)
+        raise Conflict(f"{len(rows)} keys are called so; name one by its id or by how it begins: {found}")
     key = _parse(rows[0])
     tx.execute(
         "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE tenant = ? AND id = ?",

@@ -16,6 +16,7 @@ _COLUMNS = "id, tenant, name, principal, rule, zone, kind, payload, lane, missed
 
 def put(tx: Tx, principal: Principal, schedule: Schedule) -> Schedule:
     """Store a new schedule. Raises Conflict when the name is taken by another one."""
+    codec.require_names(id=schedule.id, name=schedule.name, kind=schedule.kind, lane=schedule.lane)
     if not principal.is_system and schedule.principal.tenant != principal.tenant:
         raise NotFound(f"there is no tenant {schedule.principal.tenant!r} for {principal.name!r}")
     inserted = tx.execute(

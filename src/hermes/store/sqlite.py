@@ -118,6 +118,8 @@ class SqliteConnection:
             self._cursor = self._db.cursor()
             self._configure(is_reading=is_reading)
             self._version_of_data = self._data_version()
+            self._is_gone = False
+            self._inodes: dict[str, int] = {}
         except UnicodeDecodeError as error:
             self._db.close()
             raise damaged(engine.path, str(error)) from error
@@ -147,6 +149,11 @@ class SqliteConnection:
 
     def begin(self, *, is_reading: bool) -> None:
         """Open a transaction."""
+        if self._is_gone:
+            raise Damaged(
+                f"the database {self._engine.path!r} or its -wal file was removed or exchanged while Hermes uses it; "
+                "stop Hermes, look for the file, or restore a backup with `hermes db restore FILE`"
+            )
         if self._engine.is_memory:
             self._cursor.execute(f"PRAGMA query_only = {int(is_reading)}")
         self._cursor.execute("BEGIN" if is_reading else "BEGIN IMMEDIATE")
@@ -213,9 +220,25 @@ class SqliteConnection:
         return to_micros(self._engine.clock.now())
 
     def has_changed(self) -> bool:
-        """Whether another process has committed since this was last asked."""
+        """Whether another process has committed since this was last asked; notices also when the file has gone."""
+        self._is_gone = self._is_gone or self._has_gone()
         before, self._version_of_data = self._version_of_data, self._data_version()
         return before != self._version_of_data
+
+    def _has_gone(self) -> bool:
+        """Whether the file or its log was removed or exchanged under us; then nobody would ever find what we write."""
+        if self._engine.is_memory:
+            return False
+        for ending in ("", "-wal"):
+            try:
+                found = Path(self._engine.path + ending).stat().st_ino
+            except FileNotFoundError:
+                found = 0
+            if self._inodes.setdefault(ending, found) in {0, found}:
+                self._inodes[ending] = found
+            else:
+                return True
+        return False
 
     def _data_version(self) -> int:
         return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])

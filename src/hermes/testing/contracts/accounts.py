@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hermes.accounts.keys import Accounts
-from hermes.domain.errors import Denied, Misconfigured, NotFound
+from hermes.domain.errors import Conflict, Denied, Misconfigured, NotFound
 from hermes.domain.principal import Principal, Tenant
 from hermes.domain.protocols import Tx
 from hermes.jobs.queue import Order, Queue
@@ -78,6 +78,21 @@ class AccountsContract:
         assert await accounts.find(yours) == []
         await raises(NotFound, accounts.revoke(yours, issued.key.id))
         assert (await accounts.verify(issued.secret)).tenant == Tenant("mine")
+
+    async def test_a_key_is_revoked_by_name_id_beginning_or_the_key_itself(self, world: World) -> None:
+        """And never by what means two of them."""
+        accounts = Accounts(world.store, world.clock)
+        for number in range(5):
+            world.clock.advance(100_000)
+            issued = await accounts.issue(OWNER, f"key {number}")
+            word = [f"key {number}", issued.key.id, issued.key.id[:13], issued.key.prefix, issued.secret][number]
+            assert (await accounts.revoke(OWNER, word)).id == issued.key.id
+            await raises(Denied, accounts.verify(issued.secret))
+        for _ in range(2):
+            await accounts.issue(OWNER, "twin")
+        await raises(Conflict, accounts.revoke(OWNER, "twin"))
+        for word in ("none", "herme", "hermes_", ""):
+            await raises((NotFound, Conflict), accounts.revoke(OWNER, word))
 
     async def test_a_key_without_a_name_or_with_a_past_end_is_refused(self, world: World) -> None:
         """With a word on what to do."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 import anyio
 
 from hermes.domain.clock import Micros, to_micros
-from hermes.domain.errors import Conflict, LeaseLost, NotFound
+from hermes.domain.errors import Conflict, LeaseLost, Misconfigured, NotFound
 from hermes.domain.job import Job, JobId, JobState
 from hermes.domain.principal import Principal
 from hermes.jobs.kind import Retry
@@ -52,6 +52,19 @@ class QueueContract:
         (stranger,) = tenants("elsewhere")
         other_tenant = await world.queue.put(stranger, Order("test", dedupe_key="k"))
         assert len({first.id, other_kind.id, other_tenant.id}) == 3
+
+    async def test_a_name_that_one_engine_could_not_keep_is_refused_by_all(self, world: World) -> None:
+        """So that everything can be moved from one to the other."""
+        long = "".join(chr(0x4E00 + n * 7 % 20_000) for n in range(2000))
+        for order in (
+            Order("test", dedupe_key=long),
+            Order("test", lane=long),
+            Order(long),
+            Order("test", lane="a\x00b"),
+            Order("test", lane="\ud800"),
+        ):
+            await raises(Misconfigured, world.queue.put(OWNER, order))
+        await world.queue.put(OWNER, Order("k" * 512, lane="l" * 512, dedupe_key="d" * 512))
 
     async def test_only_what_is_due_is_claimed_the_most_urgent_first(self, world: World) -> None:
         """Then in the order of time."""

@@ -2,10 +2,11 @@
 
 import anyio
 
-from hermes.domain.errors import Conflict, NotFound
+from hermes.domain.errors import Conflict, Denied, NotFound
 from hermes.domain.principal import Principal
 from hermes.jobs.kind import Again, Assignment, JobKind, Result
 from hermes.jobs.queue import Order
+from hermes.store import event as events
 from hermes.testing.contracts.asserting import raises
 from hermes.testing.world import World, tenants
 
@@ -67,6 +68,36 @@ class ScheduleContract:
         world.clock.advance(minutes=10)
         await worker.step()
         assert len(await world.queue.find(OWNER)) == 1
+
+    async def test_a_schedule_that_cannot_put_its_job_is_paused_and_keeps_no_other_up(self, world: World) -> None:
+        """It says so by an event."""
+        await world.queue.add_schedule(OWNER, "good", "every 10m", Order("test"))
+        poison = await world.queue.add_schedule(OWNER, "poison", "every 5m", Order("test"))
+        # As if it had been stored when longer names were allowed.
+        await world.store.write(
+            lambda tx: tx.execute("UPDATE schedules SET kind = ? WHERE id = ?", ("x" * 5000, poison.id))
+        )
+        worker = world.worker(JobKind("other", _nothing))
+        for _ in range(3):
+            world.clock.advance(minutes=10)
+            await worker.step()
+        assert len(await world.queue.find(OWNER, kind="test")) == 3
+        paused = {s.name: s.is_paused for s in await world.queue.find_schedules(OWNER)}
+        assert paused == {"good": False, "poison": True}
+        told = await world.store.read(lambda tx: events.after(tx, OWNER, 0, limit=99))
+        assert [event.data["name"] for event in told if event.type == "schedule.paused"] == ["poison"]
+
+    async def test_what_is_over_cannot_be_resumed(self, world: World) -> None:
+        """It would run a second time."""
+        await world.queue.add_schedule(OWNER, "alarm", "30m", Order("test"))
+        worker = world.worker(JobKind("other", _nothing))
+        world.clock.advance(minutes=30)
+        await worker.step()
+        await raises(Conflict, world.queue.resume_schedule(OWNER, "alarm"))
+
+    async def test_names_of_hermes_s_own_schedules_are_not_for_others(self, world: World) -> None:
+        """Else nobody would keep house any more."""
+        await raises(Denied, world.queue.add_schedule(OWNER, "hermes-housekeeping", "every 1h", Order("test")))
 
     async def test_a_name_is_taken_once_and_free_when_removed(self, world: World) -> None:
         """Names belong to a tenant."""
