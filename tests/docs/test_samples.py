@@ -31,23 +31,21 @@ class Terminal:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(ours)}  # noqa: TID251 - handed on
         self._environment = keep | {
             "HERMES_HOME": str(folder / "home"),
-            "PATH": f"{folder / 'bin'}:{Path(sys.executable).parent}:{keep['PATH']}",
+            "PATH": f"{Path(sys.executable).parent}:{keep['PATH']}",
             "PYTHONPATH": str(folder),
         }
-        # `pkill -f 'hermes up'` of a document must not reach anybody else's Hermes.
-        (folder / "bin").mkdir()
-        (folder / "bin" / "pkill").write_text(f'#!/bin/sh\nexec kill "$1" $(cat "{folder}/pids")\n')
-        (folder / "bin" / "pkill").chmod(0o755)
 
     def type(self, command: str) -> str:
         if command.endswith("&"):
             return self._begin(command.removesuffix("&").strip())
+        # Each command has a shell of its own, so what is in the background is named here.
+        last = str(self._background[-1].pid) if self._background else ""
         done = subprocess.run(
-            command, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=50,
-            stdin=subprocess.DEVNULL, check=False,
+            command.replace("$!", last), shell=True, cwd=self.folder, env=self._environment, capture_output=True,
+            text=True, timeout=50, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        if command.startswith("pkill"):
+        if command.startswith("kill"):
             self._background.pop().wait(20)
         return done.stdout
 
@@ -56,7 +54,6 @@ class Terminal:
         process = subprocess.Popen(command.split(), cwd=self.folder, env=self._environment, stdout=log, stderr=log)
         log.close()
         self._background.append(process)
-        (self.folder / "pids").write_text(str(process.pid))
         return ""
 
     def close(self) -> None:

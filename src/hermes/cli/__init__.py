@@ -12,6 +12,9 @@ from hermes import __version__
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        # Closed by whoever called us: nothing is done that could not be told.
+        return 2
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"hermes {__version__}\n")
         return 0

@@ -57,8 +57,17 @@ USAGE = 2
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Find the command, run it, and turn what goes wrong into one line on standard error."""
+    """Run a command line, and turn what goes wrong into one line on standard error."""
     _let_all_be_printed()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except (HermesError, OSError, KeyboardInterrupt) as error:
+        return _judge(error)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
         sys.stdout.write(overview())
         return 0
@@ -69,10 +78,7 @@ def run(arguments: Sequence[str]) -> int:
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(prog=f"hermes {command.name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
-    try:
-        return int(module.run(parser.parse_args(arguments[1:])))
-    except (HermesError, OSError, KeyboardInterrupt) as error:
-        return _judge(error)
+    return int(module.run(parser.parse_args(arguments[1:])))
 
 
 def _judge(error: HermesError | OSError | KeyboardInterrupt) -> int:

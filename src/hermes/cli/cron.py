@@ -57,7 +57,8 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
         "--missed",
         choices=get_args(Missed),
         default="once",
-        help="what becomes of times at which Hermes was not up: none, the last, or each is made up for",
+        help="what becomes of times that passed, more than a minute ago, while Hermes was not up: none, the last, or "
+        "each is made up for",
     )
     parser.add_argument("--lane", type=text, help="jobs of one lane run one after the other")
 
@@ -126,7 +127,7 @@ def _order(arguments: argparse.Namespace, app: "App") -> "Order":
 
     if arguments.publish:
         return Order(PUBLISH, {"type": arguments.publish, "data": arguments.data or {}}, lane=arguments.lane)
-    require_kind(arguments.job, app.kinds)
+    require_kind(arguments.job, arguments.payload or {}, app.kinds)
     return Order(arguments.job, arguments.payload or {}, lane=arguments.lane)
 
 

@@ -22,13 +22,15 @@ from hermes.cli.action import (
 from hermes.cli.command import failed
 from hermes.cli.ids import named, shortened
 from hermes.cli.opening import OPERATOR, OWNER, print_with_app, with_app
-from hermes.cli.screen import document, line, local_times, pairs, say, table
+from hermes.cli.screen import clean, document, line, local_times, pairs, say, table, warn
 from hermes.domain.errors import HermesError, NotFound
+from hermes.domain.event import Data
 from hermes.domain.job import Attempt, Job, JobId, JobState
 from hermes.domain.protocols import Store
 
 if TYPE_CHECKING:
     from hermes.app import App
+    from hermes.jobs.kind import JobKind
 
 run = perform
 
@@ -179,10 +181,11 @@ def _each(
 
 
 def _put(arguments: argparse.Namespace) -> int:
-    async def work(app: "App") -> Job:
+    async def work(app: "App") -> list[str]:
         from hermes.jobs.queue import Order
 
-        require_kind(arguments.kind, app.kinds)
+        require_kind(arguments.kind, arguments.payload, app.kinds)
+        began = app.clock.now()
         order = Order(
             arguments.kind,
             arguments.payload,
@@ -191,15 +194,18 @@ def _put(arguments: argparse.Namespace) -> int:
             priority=arguments.priority,
             run_at=app.clock.now() + arguments.delay if arguments.delay else None,
         )
-        return await app.queue.put(OWNER, order)
+        job = await app.queue.put(OWNER, order)
+        if arguments.key and job.created_at and job.created_at < began:
+            warn(f"note: there is a job with the key {clean(arguments.key)!r} already; nothing new was put")
+        return [job.id]
 
-    say(with_app(arguments, work, needs_extras=True).id)
-    return 0
+    return print_with_app(arguments, work, needs_extras=True)
 
 
-def require_kind(kind: str, known: Mapping[str, object]) -> None:
-    """Raise NotFound with the nearest name for a kind of job that nobody here does: it would wait for ever."""
+def require_kind(kind: str, payload: Data, known: "Mapping[str, JobKind]") -> None:
+    """Raise for a job that can only wait for ever or fail: NotFound for the kind, Misconfigured for the payload."""
     if kind in known:
+        known[kind].check(payload)
         return
     import difflib
 

@@ -38,7 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--expires", metavar="TIME", type=duration, help="how long it is valid, such as 30d")
     add_json(actions.add("list", _list, "show every key, also those that open nothing any more", "hermes keys list"))
     revoke = actions.add("revoke", _revoke, "end a key at once", "hermes keys revoke laptop")
-    revoke.add_argument("word", metavar="WORD", type=text, help="the key's name, id, or how it begins")
+    revoke.add_argument(
+        "word",
+        metavar="WORD",
+        type=text,
+        help="the key's name, the key itself, or how its id or it begins (six characters or more)",
+    )
 
 
 def _scope(word: str) -> str:

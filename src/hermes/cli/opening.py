@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hermes.cli.options import settings_from
 from hermes.cli.screen import say
 from hermes.config import Settings
-from hermes.domain.errors import Damaged
+from hermes.domain.errors import Damaged, Misconfigured, Unavailable
 from hermes.domain.principal import Principal
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ def with_app(arguments: argparse.Namespace, work: "Callable[[App], Awaitable[T]]
     from hermes.app import Extras, open_app
 
     settings = settings_from(arguments)
+    if settings.database_url.reveal() == "memory://":
+        raise Misconfigured(
+            "a database in memory is gone when the command ends, and is for tests only; "
+            "set DATABASE_URL to sqlite:////absolute/path or postgresql://…, or leave it out"
+        )
 
     async def opened() -> T:
         extras = Extras.installed() if needs_extras else None
@@ -55,8 +60,15 @@ def print_with_app(
     arguments: argparse.Namespace, work: "Callable[[App], Awaitable[Sequence[str]]]", *, needs_extras: bool = False
 ) -> int:
     """Print the lines that `work` returns, when everything is closed: a slow reader then holds nothing up."""
-    for row in with_app(arguments, work, needs_extras=needs_extras):
-        say(row)
+    rows = with_app(arguments, work, needs_extras=needs_extras)
+    try:
+        for row in rows:
+            say(row)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Whoever takes this for a failure would do it again.
+        raise Unavailable(f"it was done, but could not be printed ({error.strerror}); do not do it again") from error
     return 0
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-WIDTH = 80
-"""How wide a line may be where no terminal says."""
+ENDLESS = 1_000_000
 
 _GAP = "  "
 _LEAST = 4
@@ -72,8 +71,8 @@ def _plain(value: object) -> object:
 
 
 def columns() -> int:
-    """Return how wide a line may be: as wide as the terminal, or 80 where there is none."""
-    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+    """Return how wide a line may be: as wide as the terminal; a program that reads us gets everything."""
+    return max(40, shutil.get_terminal_size((ENDLESS, 24)).columns)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: Sequence[str] = ()) -> list[str]:

@@ -1,6 +1,7 @@
 """Run everything that is configured until stopped.
 
-The first interrupt or TERM lets running jobs end and takes no new ones; the second stops at once.
+The first interrupt, TERM or HUP (a closed terminal) lets running jobs end and takes no new ones; the second stops at
+once.
 """
 
 import argparse
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from hermes.app import App
+
+
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +56,7 @@ async def _obey(app: "App", serving: "CancelScope", *, task_status: "TaskStatus[
     """Drain at the first signal, stop at the second."""
     import anyio
 
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(*_SIGNALS) as signals:
         task_status.started()
         is_draining = False
         async for _ in signals:

@@ -12,7 +12,7 @@ from hermes.domain.principal import Principal
 
 ScheduleId = NewType("ScheduleId", str)
 Missed = Literal["skip", "once", "all"]
-"""What happens to due times that passed while nobody looked: none is made up for, the last one is, or each is."""
+"""Which due times that passed over a minute ago, while nobody looked, are made up for: none, the last, or each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def require_names(**names: str | None) -> None:
             length = LONGEST_NAME + 1
         if length > LONGEST_NAME or "\x00" in text:
             raise Misconfigured(
-                f"the {what} {text[:40]!r}… is no name: it may have {LONGEST_NAME} bytes of UTF-8 and no NUL; shorten it"
+                f"the {what} {text[:40]!r}… is no name: it has at most {LONGEST_NAME} bytes and no NUL; shorten it"
             )
 
 

@@ -128,6 +128,12 @@ class Process:
         self._process.communicate()
 
 
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a terminal of that width; a program that reads us gets lines as long as they are."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
     for name in ["HERMES_HOME", *(name for one in SCHEMA.settings.values() for name in one.names)]:

@@ -96,3 +96,45 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes_and_no_traceback(tmp_path
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_only_in_memory_is_no_place_for_appointments(shell: Shell) -> None:
+    words = ("cron", "add", "gone", "every 1s", "--publish", "x.y", "--set", "database.url=memory://")
+    shell(*words, code=3)
+    assert "in memory" in shell.err
+
+
+def test_what_was_done_and_could_not_be_printed_says_so(tmp_path: Path) -> None:
+    command = [*COMMAND, "jobs", "put", "event.publish", "--payload", '{"type": "a.b"}', "--home", str(tmp_path)]
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 7
+    assert "it was done" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "jobs list"])
+def test_a_closed_or_full_output_brings_no_traceback(tmp_path: Path, words: str) -> None:
+    command = " ".join([f"'{COMMAND[0]}' -c '{COMMAND[2]}'", words, "--home", str(tmp_path)] if " " in words else
+                       [f"'{COMMAND[0]}' -c '{COMMAND[2]}'", words])  # fmt: skip
+    for where in (">&-", ">/dev/full", "| true", "<&-"):
+        done = subprocess.run(["sh", "-c", f"{command} {where}"], capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr, where
+
+
+def test_a_payload_that_can_only_fail_is_refused_when_it_is_given(shell: Shell) -> None:
+    for words in (
+        ("jobs", "put", "event.publish"),
+        ("jobs", "put", "event.publish", "--payload", '{"type": "a.b", "stream": "jobs"}'),
+        ("jobs", "put", "db.backup", "--payload", '{"file": "x"}'),
+        ("cron", "add", "x", "every 1h", "--job", "event.publish"),
+    ):
+        shell(*words, code=3)
+        assert "payload" in shell.err
+
+
+def test_a_key_that_is_known_is_said(shell: Shell) -> None:
+    words = ("jobs", "put", "event.publish", "--payload", '{"type": "a.b"}', "--key", "k")
+    first = shell(*words)
+    assert shell(*words) == first
+    assert "already" in shell.err

@@ -1,12 +1,15 @@
 """How things are shown."""
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.cli.screen import WIDTH, clean, cut, document, local_times, size, table, width
+from hermes.cli.screen import clean, cut, document, local_times, size, table, width
 
 CONTROLS = {chr(number) for number in (*range(32), *range(127, 160), 0x202E, 0x2066, 0x2028)}
 
@@ -15,7 +18,7 @@ CONTROLS = {chr(number) for number in (*range(32), *range(127, 160), 0x202E, 0x2
 def test_a_table_fits_the_screen_and_holds_no_controls_whatever_is_stored(rows: list[list[str]]) -> None:
     lines = table(("ONE", "TWO", "THREE"), rows)
     assert len(lines) == len(rows) + 1
-    assert all(width(line) <= WIDTH for line in lines)
+    assert all(width(line) <= 80 for line in lines)
     assert not CONTROLS & set("".join(lines))
 
 
@@ -51,3 +54,10 @@ def test_times_are_shown_where_the_person_is() -> None:
 
 def test_larger_sizes_get_larger_units() -> None:
     assert [size(1000**n).split()[1] for n in range(1, 5)] == ["bytes", "KiB", "MiB", "GiB"]
+
+
+def test_a_program_that_reads_a_table_gets_all_of_it() -> None:
+    code = "from hermes.cli.screen import table; print(table(('A', 'B'), [('x' * 300, 'y' * 300)])[1])"
+    without = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # noqa: TID251 - handed on
+    done = subprocess.run([sys.executable, "-c", code], env=without, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["x" * 300, "y" * 300]
