@@ -50,8 +50,8 @@ BREAKS = (
     Break(
         "only the newest fence settles",
         "store/job.py",
-        "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running'\",\n        (\n            JobState",
-        "WHERE tenant = ? AND id = ? AND fence >= ? AND state = 'running'\",\n        (\n            JobState",
+        "WHERE tenant = ? AND id = ? AND fence = ? AND state = 'running' {condition}",
+        "WHERE tenant = ? AND id = ? AND fence >= ? AND state = 'running' {condition}",
     ),
     Break(
         "a lane keeps its order",
@@ -59,7 +59,12 @@ BREAKS = (
         "            state = JobState.BLOCKED\n    inserted",
         "            state = JobState.QUEUED\n    inserted",
     ),
-    Break("a job that tries again holds its lane", "store/job.py", " OR (o.state = 'queued' AND o.attempt > 0)", ""),
+    Break(
+        "a job that tries again holds its lane",
+        "store/job.py",
+        "o.attempt > 0 AND o.number",
+        "o.attempt > 99 AND o.number",
+    ),
     Break(
         "a due time makes one job",
         "jobs/scheduler.py",
@@ -77,8 +82,8 @@ BREAKS = (
     Break(
         "a lost answer does not double a job's work",
         "store/job.py",
-        "and ended[0] not in {None, LOST}:\n        return False",
-        "and ended[0] not in {None, LOST}:\n        return True",
+        "        _require_settled(tx, job, settlement)\n        return None",
+        "        _require_settled(tx, job, settlement)\n        return settlement",
     ),
     Break(
         "what a handler stores commits with its cursor",
@@ -102,9 +107,10 @@ BREAKS = (
         "a wildcard matches no outsider", "bus/filter.py", "and not pattern.startswith(OUTSIDE)", 'and pattern == ""'
     ),
     Break(
-        "outsiders write to their own stream", "store/event.py", 'or event.stream != f"{OUTSIDE}{principal.tenant}"', ""
+        "outsiders write to their own stream", "store/scope.py", 'or event.stream != f"{OUTSIDE}{principal.tenant}"', ""
     ),
     Break("a read cannot write", "store/sqlite.py", 'run("PRAGMA query_only = ON")', 'run("PRAGMA query_only = OFF")'),
+    Break("an answered cancellation holds", "store/job.py", '"AND is_cancelling = 0"', '""'),
     Break("a revoked key opens nothing", "accounts/keys.py", "key.revoked_at is not None or ", ""),
     Break(
         "a backup that is not whole is refused",

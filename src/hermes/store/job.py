@@ -86,10 +86,13 @@ def put(tx: Tx, principal: Principal, job: Job) -> Job:
 
 
 def _is_lane_taken(tx: Tx, tenant: str, lane: str, run_at: Micros) -> bool:
-    """Whether somebody of the lane works, waits, tries again, or is due before `run_at`."""
+    """Whether somebody of the lane works, waits or tries again. An appointment counts from its time on.
+
+    One that was due when it was put counts whatever its time: on PostgreSQL the clock is read before it is its turn.
+    """
     row = tx.one(
         f"SELECT 1 FROM jobs WHERE tenant = ? AND lane = ? AND {_IN_LANE} "
-        "AND (state <> 'queued' OR attempt > 0 OR run_at <= ?) LIMIT 1",
+        "AND (state <> 'queued' OR attempt > 0 OR run_at <= created_at OR run_at <= ?) LIMIT 1",
         (tenant, lane, run_at),
     )
     return row is not None
@@ -339,7 +342,8 @@ def _promote_if_free(tx: Tx, tenant: str, lane: str) -> None:
     """The one that ended may have been a waiting one: then its forerunner still holds the lane."""
     row = tx.one(
         f"SELECT 1 FROM jobs WHERE tenant = ? AND lane = ? AND {_IN_LANE} "
-        "AND (state = 'running' OR (state = 'queued' AND (attempt > 0 OR run_at <= ?))) LIMIT 1",
+        "AND (state = 'running' "
+        "OR (state = 'queued' AND (attempt > 0 OR run_at <= created_at OR run_at <= ?))) LIMIT 1",
         (tenant, lane, tx.now()),
     )
     if row is None:

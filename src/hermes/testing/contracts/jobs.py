@@ -106,6 +106,19 @@ class QueueContract:
         assert sorted(order) == [0, 1, 2, 3, 9]  # type: ignore[type-var] # numbers
         assert [n for n in order if n != 9] == [0, 1, 2, 3]
 
+    async def test_a_clock_that_lags_a_little_does_not_turn_a_lane_around(self, world: World) -> None:
+        """As when two processes read it before it was their turn."""
+        for number in range(4):
+            await world.queue.put(OWNER, Order("test", {"n": number}, lane="l"))
+            world.clock.jump(-0.001)
+        world.clock.advance(1)
+        order = []
+        while got := await claim(world):
+            (job,) = got
+            order.append(job.payload["n"])
+            await settle(world, job, Settlement("done"))
+        assert order == [0, 1, 2, 3]
+
     async def test_a_job_that_waits_for_another_try_holds_its_lane(self, world: World) -> None:
         """Order is not given up for speed."""
         await world.queue.put(OWNER, Order("test", {"n": 0}, lane="l"))
