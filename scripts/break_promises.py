@@ -94,7 +94,7 @@ BREAKS = (
     Break(
         "work and end of a job are one transaction",
         "jobs/worker.py",
-        "                    result.work(tx)\n",
+        "                    _call(result.work, tx)\n",
         "                    pass\n",
     ),
     Break(
