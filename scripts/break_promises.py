@@ -94,8 +94,8 @@ BREAKS = (
     Break(
         "work and end of a job are one transaction",
         "jobs/worker.py",
-        "                    _call(result.work, tx)\n",
-        "                    pass\n",
+        "                _call(result.work, tx)\n",
+        "                pass\n",
     ),
     Break(
         "no tenant sees another",
