@@ -63,6 +63,48 @@ class ProcessState:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What is at a path."""
+
+    path: Path
+    is_folder: bool
+    size: int
+    modified: float
+
+
+class Files(Protocol):
+    """The files of a machine, as file tools use them; paths are real (see `resolve`) and were judged before.
+
+    No link is followed on the way, so that what was judged is what is touched. Raises NotFound, Denied (the rights of
+    the file), Misconfigured (a folder where a file is needed) and Unavailable (a full disk), each naming the path.
+    """
+
+    def resolve(self, path: Path) -> Path:
+        """Return the path with every link followed; what does not exist yet keeps its name. Blocks for a moment."""
+        ...
+
+    async def status(self, path: Path) -> FileStatus | None:
+        """Say what is there; None when nothing is."""
+        ...
+
+    async def read(self, path: Path, *, limit: int) -> bytes:
+        """Return the first `limit` bytes."""
+        ...
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """Put a file in the place of what was there, as a whole or not at all; folders on the way are made."""
+        ...
+
+    async def remove(self, path: Path) -> None:
+        """Remove a file."""
+        ...
+
+    async def names(self, path: Path) -> list[FileStatus]:
+        """Return what is in a folder, sorted by name."""
+        ...
+
+
 class Machine(Protocol):
     """One place to run commands. `run` raises Unavailable when it cannot be started, Denied when the sandbox is
     missing and was asked for. Cancelling `run` ends the process group: TERM, 5 s, KILL.
@@ -76,6 +118,11 @@ class Machine(Protocol):
     @property
     def protection(self) -> Protection:
         """What holds a command back."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """Its files."""
         ...
 
     def describe(self) -> str:
