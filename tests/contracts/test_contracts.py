@@ -6,6 +6,7 @@ from hermes.testing.contracts.accounts import AccountsContract
 from hermes.testing.contracts.bus import BusContract, SubscriptionContract
 from hermes.testing.contracts.jobs import QueueContract
 from hermes.testing.contracts.schedules import ScheduleContract
+from hermes.testing.contracts.sessions import SearchContract, SessionContract
 from hermes.testing.contracts.store import StoreContract
 from hermes.testing.contracts.worker import WorkerContract
 
@@ -42,4 +43,14 @@ class TestSchedule(ScheduleContract):
 
 @pytest.mark.anyio
 class TestAccounts(AccountsContract):
+    pass
+
+
+@pytest.mark.anyio
+class TestSession(SessionContract):
+    pass
+
+
+@pytest.mark.anyio
+class TestSearch(SearchContract):
     pass

@@ -18,12 +18,13 @@ from hermes.testing.world import own_place
 NEXT = """
 from alembic import op
 import sqlalchemy as sa
-revision = "0002"
-down_revision = "0001"
+revision = "{number:04d}"
+down_revision = "{before:04d}"
 def upgrade():
     op.add_column("users", sa.Column("colour", sa.Text(), server_default="blue", nullable=False))
     {more}
 """
+FUTURE = evolution.SCHEMA + 1
 
 
 def keep_nothing(_connection: Connection) -> None:
@@ -45,7 +46,8 @@ def future(folder: Path, more: str = "pass") -> Path:
     """Return a folder with one migration more than ours."""
     target = folder / "migrations"
     shutil.copytree(evolution.MIGRATIONS, target, ignore=shutil.ignore_patterns("__pycache__"))
-    (target / "versions" / "v0002_colour.py").write_text(NEXT.format(more=more))
+    text = NEXT.format(more=more, number=FUTURE, before=evolution.SCHEMA)
+    (target / "versions" / f"v{FUTURE:04d}_colour.py").write_text(text)
     return target
 
 
@@ -95,10 +97,10 @@ async def test_every_earlier_state_reaches_the_present_with_its_rows(
         old.close()
     kept: list[int] = []
     connection = evolution.open_current(
-        engine, place.path, no_probe, lambda c: kept.append(evolution.schema_number(c)), schema=2, folder=folder
+        engine, place.path, no_probe, lambda c: kept.append(evolution.schema_number(c)), schema=FUTURE, folder=folder
     )
     rows = connection.fetch("SELECT id, colour FROM users", ())
-    assert evolution.schema_number(connection) == 2
+    assert evolution.schema_number(connection) == FUTURE
     connection.close()
     assert rows == ([("u", "blue")] if start else [])
     assert kept == ([start] if start else [])
@@ -113,9 +115,9 @@ async def test_a_migration_that_fails_in_the_middle_has_not_happened(
         pytest.skip("what is in memory has no earlier state")
     opened(engine, place).close()
     with pytest.raises((Exception, MemoryError)):
-        opened(engine, place, schema=2, folder=future(tmp_path, fault))
+        opened(engine, place, schema=FUTURE, folder=future(tmp_path, fault))
     connection = opened(engine, place)
-    assert evolution.schema_number(connection) == 1
+    assert evolution.schema_number(connection) == evolution.SCHEMA
     assert "colour" not in evolution.columns(connection, "users")
     connection.close()
 
@@ -124,8 +126,8 @@ async def test_a_migration_that_fails_in_the_middle_has_not_happened(
 async def test_a_schema_from_the_future_is_refused_by_name(engine: Engine, place: Place, tmp_path: Path) -> None:
     if place.url.startswith("memory"):
         pytest.skip("what is in memory has no earlier state")
-    opened(engine, place, schema=2, folder=future(tmp_path)).close()
-    with pytest.raises(Misconfigured, match="schema 2"):
+    opened(engine, place, schema=FUTURE, folder=future(tmp_path)).close()
+    with pytest.raises(Misconfigured, match=f"schema {FUTURE}"):
         opened(engine, place)
 
 
@@ -138,9 +140,9 @@ async def test_a_file_on_which_a_server_works_is_not_migrated(tmp_path: Path) ->
     server.acquire(FakeClock().now())
     folder = future(tmp_path)
     with pytest.raises(Conflict, match="a server works on it"):
-        opened(engine, place, schema=2, folder=folder)
+        opened(engine, place, schema=FUTURE, folder=folder)
     server.release()
-    opened(engine, place, schema=2, folder=folder).close()
+    opened(engine, place, schema=FUTURE, folder=folder).close()
 
 
 @pytest.mark.anyio

@@ -11,15 +11,34 @@ from types import ModuleType
 
 import pytest
 
+from hermes.domain.approval import Approval
+from hermes.domain.clock import Micros
 from hermes.domain.errors import Conflict, Denied, NotFound
 from hermes.domain.event import Event, Stream
 from hermes.domain.job import Job, JobId
 from hermes.domain.key import ApiKey, KeyId
+from hermes.domain.ledger import Entry
+from hermes.domain.message import Message, MessageId, TextPart
+from hermes.domain.model import Usage
 from hermes.domain.principal import Principal, Tenant
 from hermes.domain.protocols import Tx
 from hermes.domain.schedule import Schedule, ScheduleId
+from hermes.domain.session import Context, Run, RunId, Session, SessionId
 from hermes.jobs.queue import Order
-from hermes.store import cursor, event, job, key, schedule, user
+from hermes.store import (
+    approval,
+    cursor,
+    event,
+    job,
+    key,
+    ledger,
+    message,
+    run,
+    schedule,
+    search,
+    session,
+    user,
+)
 from hermes.store.cursor import Cursor
 from hermes.store.job import Settlement
 from hermes.testing.world import SYSTEM, World
@@ -27,7 +46,7 @@ from hermes.testing.world import SYSTEM, World
 OWNER = Principal.owner()
 STRANGER = Principal.owner(Tenant("elsewhere"))
 FAR = 2**62
-REPOSITORIES = (cursor, event, job, key, schedule, user)
+REPOSITORIES = (approval, cursor, event, job, key, ledger, message, run, schedule, search, session, user)
 
 Call = Callable[[Tx, Principal], object]
 
@@ -42,6 +61,11 @@ class Home:
     schedule: Schedule
     key: ApiKey
     cursor: Cursor
+    session: Session
+    context: Context
+    message: Message
+    run: Run
+    approval: Approval
 
 
 async def furnish(world: World) -> Home:
@@ -69,8 +93,38 @@ async def furnish(world: World) -> Home:
     home.cursor = replace(taken, position=seen.position)
     await world.store.write(lambda tx: cursor.advance(tx, SYSTEM, taken, home.cursor.position, lease_micros=60_000_000))
     await world.store.write(lambda tx: user.ensure_owner(tx, SYSTEM, Tenant("local")))
+    await converse(world, home)
     world.clock.advance(days=1)
     return home
+
+
+async def converse(world: World, home: Home) -> None:
+    """Leave a session in which something was said, asked and paid for."""
+    now, name = world.clock.now(), SessionId("s")
+    home.session = Session(name, OWNER.tenant, OWNER.id, "test", now, now, title="talk")
+    home.context = Context(name, 1, "chat", "m", b"{}", None, "new", now)
+    home.message = Message(MessageId("m1"), "user", (TextPart("mine alone"),), now)
+    home.run = Run(RunId("r"), name, OWNER, "running", now)
+    home.approval = Approval("a", name, home.run.id, "e", "p", "shown", "rule", now)
+
+    def work(tx: Tx) -> None:
+        session.create(tx, OWNER, home.session)
+        session.open_context(tx, OWNER, home.context)
+        message.append(tx, OWNER, name, 1, [home.message])
+        run.start(tx, OWNER, home.run)
+        ledger.write(tx, OWNER, _entry("l"))
+        approval.request(tx, OWNER, home.approval)
+        granted = replace(home.approval, id="b", pattern="wide")
+        approval.request(tx, OWNER, granted)
+        approval.decide(tx, OWNER, granted.id, "given", "always")
+        search.index_more(tx, SYSTEM)
+        message.append(tx, OWNER, name, 1, [replace(home.message, id=MessageId("m2"), parent=home.message.id)])
+
+    await world.store.write(work)
+
+
+def _entry(name: str) -> Entry:
+    return Entry(name, OWNER.tenant, OWNER.name, "turn", "m", Usage(1, 2), 3, SessionId("s"))
 
 
 async def work_off(world: World) -> None:
@@ -135,8 +189,48 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "schedule.find": schedule.find,
         "schedule.pause": lambda tx, p: schedule.pause(tx, p, "tick", is_paused=True, next_at=None),
         "schedule.remove": lambda tx, p: schedule.remove(tx, p, "tick"),
+        **_calls_of_the_agent(home),
         "user.ensure_owner": lambda tx, p: user.ensure_owner(tx, p, Tenant("local")),
         "user.get": lambda tx, p: user.get(tx, p, "owner"),
+    }
+
+
+def _calls_of_the_agent(home: Home) -> dict[str, Call]:
+    name = home.session.id
+    said = replace(home.message, id=MessageId("new"), parent=home.message.id)
+    return {
+        "approval.request": lambda tx, p: approval.request(tx, p, replace(home.approval, id="new")),
+        "approval.decide": lambda tx, p: approval.decide(tx, p, "a", "given", "always"),
+        "approval.is_granted": lambda tx, p: approval.is_granted(tx, p, "wide", name),
+        "approval.find": approval.find,
+        "ledger.write": lambda tx, p: ledger.write(tx, p, _entry("new")),
+        "ledger.of_session": lambda tx, p: ledger.of_session(tx, p, name).calls,
+        "ledger.since": lambda tx, p: ledger.since(tx, p, Micros(0)).calls,
+        "ledger.by_model": lambda tx, p: ledger.by_model(tx, p, Micros(0)),
+        "message.append": lambda tx, p: message.append(tx, p, name, 1, [said]),
+        "message.path": lambda tx, p: message.path(tx, p, home.message.id),
+        "message.get": lambda tx, p: message.get(tx, p, home.message.id),
+        "message.session_of": lambda tx, p: message.session_of(tx, p, home.message.id),
+        "message.said": lambda tx, p: message.said(tx, p, name),
+        "message.first_of_user": lambda tx, p: message.first_of_user(tx, p, name),
+        "run.start": lambda tx, p: run.start(tx, p, replace(home.run, id=RunId("new"))),
+        "run.end": lambda tx, p: run.end(tx, p, home.run.id, "done", None, steps=1),
+        "run.unfinished": lambda tx, p: run.unfinished(tx, p, name),
+        "run.of_session": lambda tx, p: run.of_session(tx, p, name),
+        "search.index_more": search.index_more,
+        "search.rebuild": search.rebuild,
+        "search.find": lambda tx, p: search.find(tx, p, "mine"),
+        "session.create": lambda tx, p: session.create(tx, p, replace(home.session, id=SessionId("new"), title=None)),
+        "session.get": lambda tx, p: session.get(tx, p, name),
+        "session.called": lambda tx, p: session.called(tx, p, "talk"),
+        "session.recent": session.recent,
+        "session.quiet_since": lambda tx, p: session.quiet_since(tx, p, FAR),
+        "session.rename": lambda tx, p: session.rename(tx, p, name, "taken"),
+        "session.delete": lambda tx, p: session.delete(tx, p, name),
+        "session.open_context": lambda tx, p: session.open_context(tx, p, replace(home.context, number=2)),
+        "session.context": lambda tx, p: session.context(tx, p, name),
+        "session.contexts": lambda tx, p: session.contexts(tx, p, name),
+        "session.move_head": lambda tx, p: session.move_head(tx, p, name, 1, home.message.id),
     }
 
 
@@ -153,8 +247,24 @@ NAMES = sorted(name for module in REPOSITORIES for name in functions(module))
 
 
 def snapshot(tx: Tx) -> list[list[tuple[object, ...]]]:
-    tables = ("api_keys", "attempts", "cursors", "events", "jobs", "schedules", "streams", "users")
-    return [tx.all(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
+    tables = (
+        "api_keys",
+        "approvals",
+        "attempts",
+        "contexts",
+        "cursors",
+        "events",
+        "jobs",
+        "ledger",
+        "messages",
+        "messages_fts_docsize" if tx.dialect == "sqlite" else "messages_fts",
+        "runs",
+        "schedules",
+        "sessions",
+        "streams",
+        "users",
+    )
+    return [tx.all(f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables]
 
 
 def test_every_repository_module_is_listed() -> None:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
-from itertools import zip_longest
 from pathlib import Path
 
 import children
@@ -157,7 +156,7 @@ async def campaign(home: Path, damage: Callable[[Path, random.Random], None]) ->
             found["right"] += 1
         else:
             found["wrong"] += 1
-            wrong.append(sum(one != other for one, other in zip_longest(got, wanted)))
+            wrong.append(max(sum(one not in wanted for one in got), sum(one not in got for one in wanted)))
     print(damage.__name__, dict(found))
     return found, wrong
 

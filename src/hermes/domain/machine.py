@@ -3,11 +3,13 @@
 Invariant: every process a machine starts ends with its run or is journalled under its session; nothing is left over.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
+
+from hermes.domain.effect import Connect
 
 Mode = Literal["read-only", "workspace", "full"]
 """What commands may write: nothing, the workspace, or everything (then no sandbox)."""
@@ -17,6 +19,10 @@ Protection = Literal["sandbox", "confined", "none"]
 
 Output: TypeAlias = Callable[[bytes], None]
 """Called with output as it comes; returns at once."""
+
+
+MayConnect: TypeAlias = Callable[[Connect], Awaitable[bool]]
+"""Judges one connection, and may ask a person while the command waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +37,9 @@ class Command:
     timeout: timedelta = timedelta(seconds=180)
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
-    hosts: frozenset[str] = frozenset()
-    """Hosts that may be reached besides the listed ones; empty adds none."""
     is_pty: bool = False
+    may_connect: MayConnect | None = None
+    """Asked for each host that the command wants to reach from inside the sandbox; without it none is."""
 
 
 @dataclass(frozen=True, slots=True)

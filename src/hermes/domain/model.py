@@ -17,9 +17,12 @@ Finish = Literal["stop", "tool_calls", "length", "refusal", "other"]
 
 
 class Delta(NamedTuple):
-    """A piece of the answer as it arrives; `call` carries the name of a tool that the model begins to order."""
+    """A piece of the answer as it arrives; `call` carries the name of a tool that the model begins to order.
 
-    kind: Literal["text", "reasoning", "call"]
+    `retry` says why the model is asked again: what was shown of this answer is void.
+    """
+
+    kind: Literal["text", "reasoning", "call", "retry"]
     text: str
 
 

@@ -12,7 +12,7 @@ from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 from hermes.domain.clock import Clock
 from hermes.domain.effect import Effect
 from hermes.domain.event import JSON
-from hermes.domain.machine import Machine
+from hermes.domain.machine import Machine, MayConnect, Mode
 from hermes.domain.message import CallId, ImagePart
 from hermes.domain.principal import Principal
 from hermes.domain.session import RunId, SessionId
@@ -84,7 +84,11 @@ class ToolContext:
     workspace: Path
     progress: Callable[[str], None]
     ask: "Ask"
+    mode: Mode = "workspace"
+    may_connect: MayConnect | None = None
+    """Judges the connections of what a tool starts; set by the executor."""
     session_tools: frozenset[str] = frozenset()
+    """The names of the tools that the model has."""
 
 
 class Ask(Protocol):

@@ -13,7 +13,7 @@ from hermes.store import sqlite
 from hermes.store.engine import Connection, Engine
 from hermes.store.lock import held_by, server_lock
 
-SCHEMA = 1
+SCHEMA = 2
 """The number of the newest migration; a test compares it with the folder."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -127,9 +127,12 @@ def columns(connection: Connection, table: str) -> list[str]:
 
 
 _TABLES = {
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-    "postgres": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
+    "AND substr(name, 1, 12) <> 'messages_fts'",
+    "postgres": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() "
+    "AND table_type = 'BASE TABLE' AND substr(table_name, 1, 12) <> 'messages_fts'",
 }
+"""The tables that hold something. The index for searching is made from them, and made again where it is missing."""
 
 
 def from_the_future(number: int) -> Misconfigured:

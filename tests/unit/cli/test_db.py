@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Process, Shell
 
+from hermes.store.evolution import SCHEMA
+
 HELLO = ("event.publish", "--payload", '{"type": "demo.hello"}')
 
 
@@ -197,7 +199,7 @@ def test_a_schema_from_the_future_is_shown_and_never_touched(shell: Shell) -> No
         shell(*words, code=3)
         assert "9999" in shell.err
     shell("db", "backup")
-    shell.sql("UPDATE alembic_version SET version_num = '0001'")
+    shell.sql(f"UPDATE alembic_version SET version_num = '{SCHEMA:04d}'")
     assert len(shell.json("jobs", "list")) == 1
 
 
