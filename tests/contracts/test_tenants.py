@@ -102,7 +102,7 @@ async def converse(world: World, home: Home) -> None:
     """Leave a session in which something was said, asked and paid for."""
     now, name = world.clock.now(), SessionId("s")
     home.session = Session(name, OWNER.tenant, OWNER.id, "test", now, now, title="talk")
-    home.context = Context(name, 1, "chat", "m", b"{}", None, "new", now)
+    home.context = Context(name, 1, "chat", "m", "t", b"{}", None, "new", now)
     home.message = Message(MessageId("m1"), "user", (TextPart("mine alone"),), now)
     home.run = Run(RunId("r"), name, OWNER, "running", now)
     home.approval = Approval("a", name, home.run.id, "e", "p", "shown", "rule", now)
@@ -162,6 +162,8 @@ def calls(world: World, home: Home) -> dict[str, Call]:
         "event.prune": lambda tx, p: event.prune(tx, p, FAR),  # type: ignore[arg-type]
         "job.put": lambda tx, p: job.put(tx, p, foreign_job),
         "job.claim": lambda tx, p: job.claim(tx, p, worker="w", kinds=["test"], limit=9, lease_micros=1),
+        "job.take": lambda tx, p: job.take(tx, p, home.job, worker="w", lease_micros=1),
+        "job.in_lane": lambda tx, p: job.in_lane(tx, p, "l"),
         "job.renew": lambda tx, p: job.renew(tx, p, [home.running], lease_micros=1),
         "job.settle": lambda tx, p: job.settle(tx, p, home.running, Settlement("done")),
         "job.overdue": lambda tx, p: job.overdue(tx, p, kinds=["test"], limit=9),

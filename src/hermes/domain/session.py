@@ -34,12 +34,16 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is sent: `prefix`, then the messages from the root to `head`. A reset opens the next number."""
+    """What is sent: `prefix`, then the messages from the root to `head`. A reset opens the next number.
+
+    `tools` is a fingerprint of the tools that the prefix names.
+    """
 
     session: SessionId
     number: int
     wire: str
     model: str
+    tools: str
     prefix: bytes
     head: MessageId | None
     why: str

@@ -130,6 +130,27 @@ def claim(
     return [job for job in started if job is not None]
 
 
+def take(tx: Tx, principal: Principal, job: Job, *, worker: str, lease_micros: int) -> Job | None:
+    """Take just this job under a lease, whatever else is due; None when it is not to be had now."""
+    require_system(principal, "take a job")
+    now = tx.now()
+    row = tx.one(
+        "SELECT number FROM jobs WHERE tenant = ? AND id = ? AND run_at <= ?", (job.principal.tenant, job.id, now)
+    )
+    tx.order()
+    return None if row is None else _start(tx, row[0], worker, now, lease_micros)
+
+
+def in_lane(tx: Tx, principal: Principal, lane: str) -> tuple[Job, str] | None:
+    """Return the job that runs in a lane, and the worker that has it."""
+    where, parameters = within(principal)
+    row = tx.one(
+        f"SELECT {_COLUMNS}, owner FROM jobs WHERE {where} AND lane = ? AND state = 'running' LIMIT 1",
+        (*parameters, lane),
+    )
+    return None if row is None else (_parse(row[:-1]), row[-1])
+
+
 def _one_per_lane(rows: Iterable[Row]) -> list[int]:
     """Two jobs of one lane may be due at once; the first goes first."""
     seen: set[tuple[str, str]] = set()

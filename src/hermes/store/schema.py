@@ -257,6 +257,7 @@ contexts = Table(
     Column("number", Integer, nullable=False),
     Column("wire", Text, nullable=False),
     Column("model", Text, nullable=False),
+    Column("tools", Text, nullable=False),
     Column("prefix", Text, nullable=False),
     Column("head", Text),
     Column("why", Text, nullable=False),

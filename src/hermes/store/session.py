@@ -16,7 +16,7 @@ from hermes.store import codec
 from hermes.store.scope import within
 
 _COLUMNS = "id, tenant, owner, source, created_at, updated_at, title, parent, workspace, message_count"
-_CONTEXT = "session, number, wire, model, prefix, head, why, created_at"
+_CONTEXT = "session, number, wire, model, tools, prefix, head, why, created_at"
 
 
 def create(tx: Tx, principal: Principal, session: Session) -> Session:
@@ -65,12 +65,12 @@ def called(tx: Tx, principal: Principal, word: str, *, limit: int = 10) -> list[
 
 
 def recent(tx: Tx, principal: Principal, *, limit: int = 20, source: str | None = None) -> list[Session]:
-    """Return sessions in which something was said, the latest first."""
+    """Return sessions in which something was said, here or where they branched off, the latest first."""
     where, parameters = within(principal)
     if source is not None:
         where, parameters = f"{where} AND source = ?", (*parameters, source)
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM sessions WHERE {where} AND message_count > 0 "
+        f"SELECT {_COLUMNS} FROM sessions WHERE {where} AND (message_count > 0 OR parent IS NOT NULL) "
         "ORDER BY updated_at DESC, id DESC LIMIT ?",
         (*parameters, limit),
     )
@@ -117,14 +117,15 @@ def open_context(tx: Tx, principal: Principal, context: Context) -> Context:
     if owner is None:
         raise NotFound(f"there is no session {context.session!r}; `hermes sessions list` shows those there are")
     tx.execute(
-        "INSERT INTO contexts (tenant, session, number, wire, model, prefix, head, why, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, session, number) DO NOTHING",
+        "INSERT INTO contexts (tenant, session, number, wire, model, tools, prefix, head, why, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, session, number) DO NOTHING",
         (
             owner.tenant,
             context.session,
             context.number,
             context.wire,
             context.model,
+            context.tools,
             context.prefix.decode(),
             context.head,
             context.why,
@@ -188,8 +189,9 @@ def _parse_context(row: Row) -> Context:
         number=row[1],
         wire=row[2],
         model=row[3],
-        prefix=row[4].encode(),
-        head=row[5],
-        why=row[6],
-        created_at=from_micros(row[7]),
+        tools=row[4],
+        prefix=row[5].encode(),
+        head=row[6],
+        why=row[7],
+        created_at=from_micros(row[8]),
     )

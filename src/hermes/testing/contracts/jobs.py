@@ -106,6 +106,23 @@ class QueueContract:
         assert sorted(order) == [0, 1, 2, 3, 9]  # type: ignore[type-var] # numbers
         assert [n for n in order if n != 9] == [0, 1, 2, 3]
 
+    async def test_one_job_can_be_taken_by_name_when_its_lane_is_free(self, world: World) -> None:
+        """What is due before it in other lanes waits; what is in its own lane goes first."""
+        await world.queue.put(OWNER, Order("test", {"n": 0}))
+        first = await world.queue.put(OWNER, Order("test", {"n": 1}, lane="l"))
+        second = await world.queue.put(OWNER, Order("test", {"n": 2}, lane="l"))
+        taken = await take(world, first)
+        assert taken is not None
+        assert (taken.id, taken.state, taken.attempt) == (first.id, JobState.RUNNING, 1)
+        assert await take(world, first) is None
+        assert await take(world, second) is None
+        busy = await world.store.read(lambda tx: jobs.in_lane(tx, OWNER, "l"))
+        assert busy is not None
+        assert (busy[0].id, busy[1]) == (first.id, "by name")
+        await settle(world, taken, Settlement("done"))
+        assert await world.store.read(lambda tx: jobs.in_lane(tx, OWNER, "l")) is None
+        assert await take(world, second) is not None
+
     async def test_a_clock_that_lags_a_little_does_not_turn_a_lane_around(self, world: World) -> None:
         """As when two processes read it before it was their turn."""
         for number in range(4):
@@ -245,3 +262,8 @@ async def settle(world: World, job: Job, settlement: Settlement) -> Settlement |
 def later(world: World, seconds: float) -> Micros:
     """Return the moment so many seconds from now, as the database writes it."""
     return to_micros(world.clock.now() + timedelta(seconds=seconds))
+
+
+async def take(world: World, job: Job) -> Job | None:
+    """Take one job by name."""
+    return await world.store.write(lambda tx: jobs.take(tx, SYSTEM, job, worker="by name", lease_micros=LEASE))

@@ -32,7 +32,7 @@ async def begin(world: World, name: str, *, title: str | None = None) -> Session
     """Store a session with its first context."""
     now = world.clock.now()
     session = Session(SessionId(name), LOCAL, "owner", "test", now, now, title=title)
-    context = Context(session.id, 1, "chat", "m", b'{"model":"m"', None, "new", now)
+    context = Context(session.id, 1, "chat", "m", "t", b'{"model":"m"', None, "new", now)
 
     def work(tx: Tx) -> None:
         sessions.create(tx, OWNER, session)
@@ -110,7 +110,7 @@ class SessionContract:
     async def test_a_prefix_is_written_once(self, world: World) -> None:
         """Opening a context again returns what is there."""
         session = await begin(world, "s")
-        again = Context(session.id, 1, "chat", "other", b"changed", None, "new", world.clock.now())
+        again = Context(session.id, 1, "chat", "other", "t", b"changed", None, "new", world.clock.now())
         kept = await world.store.write(lambda tx: sessions.open_context(tx, OWNER, again))
         assert (kept.model, kept.prefix) == ("m", b'{"model":"m"')
 
