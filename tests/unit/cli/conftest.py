@@ -61,6 +61,11 @@ class Shell:
             connection.commit()
 
 
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in the background of a script has SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Process:
     """One `hermes …` beside this process; killed at the end by its id if it still runs."""
 
@@ -72,6 +77,7 @@ class Process:
             env={**process_environment(), "HERMES_HOME": str(home), "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=_heed_interrupts,  # noqa: PLW1509 - it takes no lock
         )
         self.pid = self._process.pid
         self._rest = {"stdout": b"", "stderr": b""}
