@@ -121,7 +121,7 @@ BREAKS = (
     ),
     Break(
         "one server works on a file",
-        "app.py",
+        "app/core.py",
         "        lock.acquire(self.clock.now())\n",
         "",
         "tests/unit/cli/test_up.py tests/faults/test_two_processes.py",

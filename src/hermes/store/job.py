@@ -29,6 +29,9 @@ _BUSY_LANE = (
     "OR EXISTS (SELECT 1 FROM jobs o WHERE o.tenant = j.tenant AND o.lane = j.lane AND o.lane IS NOT NULL "
     "AND o.state = 'queued' AND o.attempt > 0 AND o.number <> j.number))"
 )
+PERSON = "person:"
+"""How the owner of a job begins whom a person waits for; it lives beside the worker of the file."""
+
 Outcome = Literal["done", "dead", "cancelled", "again"]
 
 
@@ -134,9 +137,8 @@ def take(tx: Tx, principal: Principal, job: Job, *, worker: str, lease_micros: i
     """Take just this job under a lease, whatever else is due; None when it is not to be had now."""
     require_system(principal, "take a job")
     now = tx.now()
-    row = tx.one(
-        "SELECT number FROM jobs WHERE tenant = ? AND id = ? AND run_at <= ?", (job.principal.tenant, job.id, now)
-    )
+    found = (job.principal.tenant, job.id, now)
+    row = tx.one("SELECT number FROM jobs WHERE tenant = ? AND id = ? AND run_at <= ?", found)
     tx.order()
     return None if row is None else _start(tx, row[0], worker, now, lease_micros)
 
@@ -282,9 +284,10 @@ def overdue(tx: Tx, principal: Principal, *, kinds: Collection[str], limit: int)
 
 
 def abandoned(tx: Tx, principal: Principal, *, worker: str) -> list[Job]:
-    """Return running jobs that anybody but `worker` holds: a file has one worker, so the others are dead."""
+    """Return running jobs that anybody but `worker` or a person holds: a file has one worker, the others are dead."""
     require_system(principal, "take leases away")
-    rows = tx.all(f"SELECT {_COLUMNS} FROM jobs WHERE state = 'running' AND owner <> ? ORDER BY number", (worker,))
+    others = "state = 'running' AND owner <> ? AND substr(owner, 1, ?) <> ?"
+    rows = tx.all(f"SELECT {_COLUMNS} FROM jobs WHERE {others} ORDER BY number", (worker, len(PERSON), PERSON))
     return [_parse(row) for row in rows]
 
 

@@ -1,7 +1,4 @@
-"""Layer 13: the only place where objects are wired together.
-
-`open_app` gives everything a face needs; `App.serve` works until it is told to stop. Whoever opens closes.
-"""
+"""One Hermes in one process: the store, and everything that works on it."""
 
 import logging
 from collections.abc import AsyncIterator, Iterable
