@@ -7,7 +7,7 @@ flags. It imports no third-party module unless there is a file that needs one.
 from hermes.config.origin import Default, Given, InDotenv, InEnvironment, InFile, InFlag, Origin
 from hermes.config.reading import load
 from hermes.config.secret import MASK, Secret, Url
-from hermes.config.sections import Database, Events, Jobs, Logging, Redis, Time
+from hermes.config.sections import Database, Events, Jobs, Logging, Redis, Sandbox, Terminal, Time
 from hermes.config.settings import SCHEMA, Settings, secrets
 
 __all__ = [
@@ -25,8 +25,10 @@ __all__ = [
     "Logging",
     "Origin",
     "Redis",
+    "Sandbox",
     "Secret",
     "Settings",
+    "Terminal",
     "Time",
     "Url",
     "load",

@@ -19,6 +19,20 @@ def _known_zone(name: str) -> None:
         raise ValueError("expected a time zone such as UTC or Europe/Berlin") from None
 
 
+_A_SECOND = timedelta(seconds=1)
+
+
+def _only_listable(items: tuple[str, ...]) -> None:
+    import ipaddress
+
+    for item in items:
+        host, colon, port = item.rpartition(":")
+        if not colon or not host or not (port == "*" or port.isdigit()):
+            raise ValueError(f"expected host:port or network:port instead of {item!r}")
+        if "/" in host:
+            ipaddress.ip_network(host.strip("[]"))
+
+
 @dataclass(frozen=True, slots=True)
 class Database:
     """Where everything is kept."""
@@ -99,3 +113,59 @@ class Time:
     """How times are shown and schedules read when they do not say."""
 
     zone: str = setting("UTC", About("The time zone, by its name in the IANA list.", check=_known_zone))
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """How commands run for an agent."""
+
+    mode: Literal["read-only", "workspace", "full"] = setting(
+        "workspace",
+        About("What commands may write: nothing, the workspace, or everything (then there is no sandbox)."),
+    )
+    timeout: timedelta = setting(
+        timedelta(seconds=180),
+        About("How long a command may run unless it asks for more.", names=("TERMINAL_TIMEOUT",), at_least=_A_SECOND),
+    )
+    env_passthrough: tuple[str, ...] = setting(
+        (),
+        About("Names of variables that commands may see, such as PIP_INDEX_URL. Never those with keys in them."),
+    )
+    output_bytes: int = setting(
+        50_000,
+        About("How much of a command's output is kept at hand; all of it goes to a file.", at_least=1_000),
+    )
+    spill_bytes: int = setting(
+        256_000_000,
+        About("How large the file with all of a command's output may grow.", at_least=1_000_000),
+    )
+    background: int = setting(32, About("How many background processes a session may have.", at_least=0, at_most=1_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What holds a command back."""
+
+    required: bool = setting(
+        False, About("Whether commands are refused, instead of asked about, where no sandbox can be made.")
+    )
+    readable: tuple[str, ...] = setting(
+        (), About("More files and folders that commands may read, such as ~/.gitconfig. Never those with secrets.")
+    )
+    listed: tuple[str, ...] = setting(
+        (),
+        About(
+            "Private addresses that may be reached although they are not on the internet: "
+            "host:port or network:port, such as 10.1.2.0/24:443; * for any port.",
+            check=_only_listable,
+        ),
+    )
+    memory: int = setting(4_000_000_000, About("How many bytes of memory a command may use.", at_least=50_000_000))
+    processes: int = setting(
+        512, About("How many processes and threads a command may have.", at_least=10, at_most=100_000)
+    )
+    file_bytes: int = setting(10_000_000_000, About("How large a file a command may write.", at_least=1_000_000))
+    free_bytes: int = setting(
+        500_000_000,
+        About("A command is ended when less than this is left on the disk it writes to.", at_least=0),
+    )

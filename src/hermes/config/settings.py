@@ -8,7 +8,7 @@ from urllib.parse import quote
 from hermes.config.origin import Default, Given, Origin
 from hermes.config.schema import schema_of
 from hermes.config.secret import Secret, Url
-from hermes.config.sections import Database, Events, Jobs, Logging, Redis, Time
+from hermes.config.sections import Database, Events, Jobs, Logging, Redis, Sandbox, Terminal, Time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Settings:
     events: Events = field(default_factory=Events)
     logging: Logging = field(default_factory=Logging)
     time: Time = field(default_factory=Time)
+    terminal: Terminal = field(default_factory=Terminal)
+    sandbox: Sandbox = field(default_factory=Sandbox)
     given: Mapping[str, tuple[Given, ...]] = field(default_factory=dict, repr=False)
     notices: tuple[str, ...] = field(default=(), repr=False)
     variables: Mapping[str, Secret] = field(default_factory=dict, repr=False)

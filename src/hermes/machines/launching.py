@@ -1,0 +1,187 @@
+"""From a command to what is started for it: the sandbox's arguments, the environment, the shell around it.
+
+Invariant: in a mode that promises a sandbox the command is started in one, or it is refused when one is required.
+"""
+
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hermes.config import Settings
+from hermes.domain.errors import Denied, Unavailable
+from hermes.domain.machine import Command, Mode
+from hermes.machines import ability, landlock, sandbox, seccomp, shell, workspace
+from hermes.machines.ability import Ability
+from hermes.machines.child import Launch
+from hermes.machines.family import MARK
+from hermes.machines.sandbox import Folders, View
+from hermes.machines.session import Session
+from hermes.machines.workspace import Workspace
+
+_OF_A_PERSON = ("HOME", "USER", "LOGNAME", "SHELL", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK")
+_ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network of a session: `enter` are the words that lead into it, `variables` tell programs of its proxy."""
+
+    enter: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """What was found out once about this machine, to start commands with."""
+
+    settings: Settings
+    outer: Mapping[str, str]
+    user_home: Path
+    view: View
+    ability: Ability
+    placeholders: "Placeholders"
+
+    @classmethod
+    def find(cls, settings: Settings, outer: Mapping[str, str]) -> "Launcher":
+        """Look at the machine, and try its sandbox. Blocks for some milliseconds."""
+        user_home = Path(os.path.realpath(outer.get("HOME") or Path.home()))
+        view = sandbox.survey(user_home, settings.home, settings.sandbox.readable)
+        path = outer.get("PATH") or os.defpath
+        found = ability.find(list(sandbox.trial(view)), path)
+        return cls(settings, outer, user_home, view, found, Placeholders())
+
+    def is_sandboxed(self, mode: Mode) -> bool:
+        """Whether a command of this mode runs in a sandbox."""
+        return mode != "full" and self.ability.protection == "sandbox"
+
+    @contextmanager
+    def launch(
+        self,
+        command: Command,
+        session: Session,
+        *,
+        mark: str,
+        told: int | None,
+        network: Network,
+        has_stdin: bool = False,
+    ) -> Iterator[Launch]:
+        """Say how to start a command; leave the block when it has ended. `told` hears how its shell was left.
+
+        Raises Misconfigured for a workspace that cannot be one, Denied when a required sandbox is missing.
+        """
+        if mode_needs(command.mode, self.ability, is_required=self.settings.sandbox.required):
+            raise Denied(f"commands run only in a sandbox here, and there is none: {self.ability.said}")
+        folder = workspace.checked(command.workspace, self.user_home, self.settings.home)
+        is_sandboxed = self.is_sandboxed(command.mode)
+        state = session.begin(command, is_sandboxed=is_sandboxed)
+        words = [self.ability.shell, *shell.arguments(command.text, state.cwd, folder, self._limits(), state=told)]
+        if command.is_pty and self.ability.setsid:
+            words = [self.ability.setsid, "-c", "-w", *words]
+        passed = [] if told is None else [told]
+        with ExitStack() as stack:
+            if is_sandboxed:
+                found = workspace.inspect(folder)
+                stack.enter_context(self.placeholders.of(found if command.mode == "workspace" else None))
+                words = [*network.enter, *self._sandboxed(found, session.folders, command.mode, stack, passed), *words]
+            elif self.ability.protection == "confined" and command.mode != "full":
+                words = [*self._confined(folder, session.folders, command.mode), *words]
+            yield Launch(
+                argv=words,
+                environment=self._environment(command, session.folders, mark, network, state.environment),
+                cwd="/" if is_sandboxed else str(folder),
+                mark=mark,
+                is_sandboxed=is_sandboxed,
+                is_pty=command.is_pty,
+                has_stdin=bool(command.stdin) or has_stdin,
+                passed=tuple(passed),
+            )
+
+    def _sandboxed(
+        self, found: Workspace, folders: Folders, mode: Mode, stack: ExitStack, passed: list[int]
+    ) -> Iterator[str]:
+        yield self.ability.bwrap
+        yield from sandbox.arguments(self.view, found, folders, mode)
+        filtered = seccomp.filter_for()
+        if filtered is not None:
+            descriptor = seccomp.as_descriptor(filtered)
+            stack.callback(os.close, descriptor)
+            passed.append(descriptor)
+            yield from ("--seccomp", str(descriptor))
+        yield "--"
+
+    def _confined(self, folder: Path, folders: Folders, mode: Mode) -> Iterator[str]:
+        yield from (sys.executable, "-I", "-S", landlock.__file__)
+        yield from (place for place in _ALWAYS_WRITABLE if Path(place).exists())
+        yield from (str(folders.home), str(folders.temporary))
+        if mode == "workspace":
+            yield str(folder)
+        yield "--"
+
+    def _environment(
+        self, command: Command, folders: Folders, mark: str, network: Network, exported: Mapping[bytes, bytes]
+    ) -> dict[bytes, bytes]:
+        """Return the variables: ours to begin with, then what a command before exported, then what nobody overrules."""
+        begin = sandbox.environment(self.outer)
+        begin |= {name: self.outer[name] for name in self.settings.terminal.env_passthrough if name in self.outer}
+        if self.is_sandboxed(command.mode):
+            own = {"HOME": str(sandbox.HOME), "USER": "hermes", "LOGNAME": "hermes", "TMPDIR": "/tmp"}
+        elif command.mode != "full" and self.ability.protection == "confined":
+            own = {"HOME": str(folders.home), "TMPDIR": str(folders.temporary)}
+        else:
+            own = {name: self.outer[name] for name in _OF_A_PERSON if name in self.outer}
+        own |= {**command.environment, **network.variables, MARK: mark}
+        return {**_encoded(begin), **exported, **_encoded(own)}
+
+    def _limits(self) -> shell.Limits:
+        held = self.settings.sandbox
+        return shell.Limits(held.memory, held.processes, held.file_bytes)
+
+
+def mode_needs(mode: Mode, found: Ability, *, is_required: bool) -> bool:
+    """Whether a command must be refused because nothing would hold it."""
+    return is_required and mode != "full" and found.protection != "sandbox"
+
+
+def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in variables.items()}
+
+
+class Placeholders:
+    """Empty folders where commands must not make something, as a mount needs a place; removed with their last user."""
+
+    def __init__(self) -> None:
+        self._users: Counter[Path] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, found: Workspace | None) -> Iterator[None]:
+        """Hold the places of a workspace."""
+        places = found.missing if found is not None else ()
+        with self._lock:
+            made = [place for place in places if self._users[place] or _made(place)]
+            self._users.update(made)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users.subtract(made)
+                for place in made:
+                    if not self._users[place]:
+                        del self._users[place]
+                        with suppress(OSError):
+                            place.rmdir()
+
+
+def _made(place: Path) -> bool:
+    try:
+        place.mkdir(mode=0o555)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise Unavailable(f"{str(place)!r} cannot be kept free: {error.strerror}; make it yourself") from error
+    return True

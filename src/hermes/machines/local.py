@@ -1,0 +1,200 @@
+"""This machine: commands run here, held back by a sandbox where one can be made.
+
+Invariant: every process that is started ends with its command, its session or the machine, whichever is first.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import anyio
+import anyio.to_thread
+
+from hermes.config import Settings
+from hermes.config.variables import process_environment
+from hermes.domain.clock import Clock
+from hermes.domain.errors import LimitReached
+from hermes.domain.machine import Command, Finished, Output, ProcessState, Protection
+from hermes.machines import shell
+from hermes.machines.background import Background
+from hermes.machines.capture import Capture
+from hermes.machines.child import Child, open_child, pump
+from hermes.machines.files import LocalFiles
+from hermes.machines.launching import Launcher, Network
+from hermes.machines.session import Session, open_session, remove_session
+
+_MOST_STDIN = 64 << 20
+
+
+def open_local(settings: Settings, clock: Clock, *, environment: Mapping[str, str] | None = None) -> "LocalMachine":
+    """Return this machine, to be entered: `async with open_local(settings, clock) as machine`."""
+    return LocalMachine(settings, clock, process_environment() if environment is None else environment)
+
+
+class LocalMachine:
+    """Implements `Machine` on the machine that Hermes runs on. Entered once, left in the same task."""
+
+    name = "local"
+
+    def __init__(self, settings: Settings, clock: Clock, environment: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._environment = dict(environment)
+        self._sessions: dict[str, Session] = {}
+        self._stack = AsyncExitStack()
+        self.files = LocalFiles()
+
+    async def __aenter__(self) -> Self:
+        self._launcher = await anyio.to_thread.run_sync(Launcher.find, self._settings, self._environment)
+        self._background = await self._stack.enter_async_context(Background(self._settings, self._clock))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+        for session in self._sessions.values():
+            remove_session(session)
+
+    @property
+    def protection(self) -> Protection:
+        """What holds a command back."""
+        return self._launcher.ability.protection
+
+    def describe(self) -> str:
+        """One line for people."""
+        return self._launcher.ability.said
+
+    async def run(self, command: Command, show: Output) -> Finished:
+        """Run to the end, or to the time-out."""
+        if len(command.stdin) > _MOST_STDIN:
+            raise LimitReached(f"the input is larger than {_MOST_STDIN:,} bytes; write it to a file and read that")
+        session = self._session(command.session)
+        capture = self._capture(session, show)
+        began = self._clock.monotonic()
+        is_sandboxed = self._launcher.is_sandboxed(command.mode)
+        mark = self._clock.new_id()
+        with _pipe() as (hearing, telling), ExitStack() as stack:
+            stack.callback(capture.close)
+            launch = stack.enter_context(
+                self._launcher.launch(command, session, mark=mark, told=telling.fileno(), network=Network())
+            )
+            async with open_child(launch) as running:
+                telling.close()
+                ending = await _run_to_end(running, command, capture, hearing.fileno())
+        state = None if ending.is_timed_out else shell.parse_state(ending.said)
+        if state is not None:
+            session.leave(state, is_sandboxed=is_sandboxed)
+        return Finished(
+            exit_code=ending.code,
+            output=capture.tail,
+            total=capture.total,
+            seconds=self._clock.monotonic() - began,
+            cwd=state.cwd if state is not None else command.cwd,
+            is_timed_out=ending.is_timed_out,
+            spilled=capture.spilled,
+        )
+
+    async def spawn(self, command: Command) -> ProcessState:
+        """Start in the background."""
+        session = self._session(command.session)
+        if len(self._background.of(command.session, is_running=True)) >= self._settings.terminal.background:
+            raise LimitReached(
+                f"the session has {self._settings.terminal.background} background processes; end one of them first"
+            )
+        mark = self._clock.new_id()
+        with ExitStack() as stack:
+            launch = stack.enter_context(
+                self._launcher.launch(command, session, mark=mark, told=None, network=Network(), has_stdin=True)
+            )
+            capture = self._capture(session, None)
+            return await self._background.start(command, launch, capture, stack.pop_all())
+
+    def processes(self, session: str) -> list[ProcessState]:
+        """The background processes of a session, ended ones included."""
+        return self._background.of(session)
+
+    async def output(self, process: str, *, offset: int, limit: int) -> bytes:
+        """Return a part of what a background process has printed."""
+        return self._background.output(process, offset=offset, limit=limit)
+
+    async def wait(self, process: str, at_most: timedelta) -> ProcessState:
+        """Wait for the end, `at_most` so long."""
+        return await self._background.wait(process, at_most)
+
+    async def write(self, process: str, data: bytes, *, close: bool = False) -> None:
+        """Write to the standard input of a background process."""
+        await self._background.write(process, data, close=close)
+
+    async def kill(self, process: str) -> ProcessState:
+        """End a background process and all that it started."""
+        return await self._background.kill(process)
+
+    async def end_session(self, session: str) -> int:
+        """End every process of a session; return how many there were."""
+        ended = await self._background.end_session(session)
+        gone = self._sessions.pop(session, None)
+        if gone is not None:
+            await anyio.to_thread.run_sync(remove_session, gone)
+        return ended
+
+    def _session(self, name: str) -> Session:
+        if name not in self._sessions:
+            self._sessions[name] = open_session(name, self._settings.home)
+        return self._sessions[name]
+
+    def _capture(self, session: Session, show: Output | None) -> Capture:
+        terminal = self._settings.terminal
+        path = session.spill / f"{self._clock.new_id()}.txt"
+        return Capture(path, limit=terminal.output_bytes, most=terminal.spill_bytes, show=show)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    code: int
+    is_timed_out: bool
+    said: bytes
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with os.fdopen(reading, "rb", buffering=0) as hearing, os.fdopen(writing, "wb", buffering=0) as telling:
+        yield hearing, telling
+
+
+async def _run_to_end(running: Child, command: Command, capture: Capture, hearing: int) -> _Ending:
+    done, said = anyio.Event(), bytearray()
+    code = 0
+
+    def hear(data: bytes) -> None:
+        # More than that is no state of ours; it is read on so that nobody waits for us.
+        said.extend(data[: shell.STATE_LIMIT - len(said)])
+
+    async def listen() -> None:
+        nonlocal code
+        code = await running.listen(capture.take)
+        done.set()
+
+    async def feed() -> None:
+        await running.feed(command.stdin)
+        running.close_stdin()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        group.start_soon(pump, hearing, hear)
+        if command.stdin:
+            group.start_soon(feed)
+        with anyio.move_on_after(command.timeout.total_seconds()):
+            await done.wait()
+        is_timed_out = not done.is_set()
+        if is_timed_out:
+            await running.end()
+            await done.wait()
+        group.cancel_scope.cancel()
+    return _Ending(code, is_timed_out, bytes(said))
