@@ -6,10 +6,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.unit.machines.conftest import Place
 
 from hermes.domain.errors import LimitReached, Misconfigured, NotFound
 from hermes.domain.machine import Command
-from tests.unit.machines.conftest import Place
 
 pytestmark = pytest.mark.anyio
 HOME = Path.home()
