@@ -29,7 +29,10 @@ _ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptm
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The network of a session: `enter` are the words that lead into it, `variables` tell programs of its proxy."""
+    """The network of a session: `enter` are the words that lead into it, `variables` tell programs of its proxy.
+
+    Without `enter` a command gets a network of its own, in which there is nobody.
+    """
 
     enter: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +90,9 @@ class Launcher:
             if is_sandboxed:
                 found = workspace.inspect(folder)
                 stack.enter_context(self.placeholders.of(found if command.mode == "workspace" else None))
-                words = [*network.enter, *self._sandboxed(found, session.folders, command.mode, stack, passed), *words]
+                held = self._sandboxed(found, session.folders, command.mode, stack, passed)
+                alone = () if network.enter else ("--unshare-net",)
+                words = [*network.enter, self.ability.bwrap, *alone, *held, *words]
             elif self.ability.protection == "confined" and command.mode != "full":
                 words = [*self._confined(folder, session.folders, command.mode), *words]
             yield Launch(
@@ -104,7 +109,6 @@ class Launcher:
     def _sandboxed(
         self, found: Workspace, folders: Folders, mode: Mode, stack: ExitStack, passed: list[int]
     ) -> Iterator[str]:
-        yield self.ability.bwrap
         yield from sandbox.arguments(self.view, found, folders, mode)
         filtered = seccomp.filter_for()
         if filtered is not None:
