@@ -42,7 +42,15 @@ class Connect:
     port: int
 
 
-Effect: TypeAlias = RunCommand | ReadPath | WritePath | Connect
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """A tool is called that nobody here can see into: another server's, another agent's. `arguments` is for people."""
+
+    tool: str
+    arguments: str
+
+
+Effect: TypeAlias = RunCommand | ReadPath | WritePath | Connect | CallTool
 
 
 def fingerprint(effect: Effect) -> str:
