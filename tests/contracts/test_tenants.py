@@ -110,7 +110,7 @@ async def converse(world: World, home: Home) -> None:
     def work(tx: Tx) -> None:
         session.create(tx, OWNER, home.session)
         session.open_context(tx, OWNER, home.context)
-        message.append(tx, OWNER, name, 1, [home.message])
+        message.append(tx, OWNER, name, 1, [home.message], run=RunId(home.message.id))
         run.start(tx, OWNER, home.run)
         ledger.write(tx, OWNER, _entry("l"))
         approval.request(tx, OWNER, home.approval)
@@ -212,11 +212,13 @@ def _calls_of_the_agent(home: Home) -> dict[str, Call]:
         "message.append": lambda tx, p: message.append(tx, p, name, 1, [said]),
         "message.path": lambda tx, p: message.path(tx, p, home.message.id),
         "message.get": lambda tx, p: message.get(tx, p, home.message.id),
+        "message.is_opening": lambda tx, p: message.is_opening(tx, p, home.message.id),
         "message.session_of": lambda tx, p: message.session_of(tx, p, home.message.id),
         "message.said": lambda tx, p: message.said(tx, p, name),
         "message.first_of_user": lambda tx, p: message.first_of_user(tx, p, name),
         "run.start": lambda tx, p: run.start(tx, p, replace(home.run, id=RunId("new"))),
         "run.end": lambda tx, p: run.end(tx, p, home.run.id, "done", None, steps=1),
+        "run.is_running": lambda tx, p: run.is_running(tx, p, home.run.id),
         "run.unfinished": lambda tx, p: run.unfinished(tx, p, name),
         "run.of_session": lambda tx, p: run.of_session(tx, p, name),
         "search.index_more": search.index_more,

@@ -104,6 +104,11 @@ def failed(error: HermesError) -> int:
 
     lines = [clean(line) for line in str(error).splitlines()]
     sys.stderr.write("hermes: {}\n".format("\n".join(lines)))
+    return exit_code(error)
+
+
+def exit_code(error: HermesError) -> int:
+    """Return the exit code an error stands for."""
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from hermes.domain.approval import Approver
 from hermes.domain.clock import Clock
 from hermes.domain.effect import Effect
 from hermes.domain.event import JSON
@@ -69,6 +70,10 @@ class Deferred:
 Outcome: TypeAlias = ToolResult | ToolRetry | ToolFailed | Deferred
 
 
+def _unseen(_call: CallId) -> None:
+    """Nobody looks."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where and for whom a tool acts. `progress` shows a line to whoever looks; `ask` puts a question to the person
@@ -89,6 +94,10 @@ class ToolContext:
     """Judges the connections of what a tool starts; set by the executor."""
     session_tools: frozenset[str] = frozenset()
     """The names of the tools that the model has."""
+    approver: Approver | None = None
+    """The person who is there in this run and can be asked."""
+    begin: Callable[[CallId], None] = _unseen
+    """Called when a call was judged, and is done from now on."""
 
 
 class Ask(Protocol):

@@ -102,7 +102,7 @@ Tell = Callable[[Asked], None]
 
 
 class Gate:
-    """Asks one question at a time. `approver` is None when nobody can be asked."""
+    """Asks one question at a time: the person of the run, else `approver`, who is None when nobody can be asked."""
 
     def __init__(
         self, memory: Memory, approver: Approver | None, clock: Clock, *, patience: timedelta = PATIENCE
@@ -130,14 +130,15 @@ class Gate:
 
     async def ask(self, context: ToolContext, effect: Effect, verdict: Verdict) -> Decision:
         """Ask about an effect and return the answer; it never raises but when it is cancelled."""
-        if self._approver is None:
+        approver = context.approver or self._approver
+        if approver is None:
             return Decision("denied", reason="nobody is there to be asked")
         async with self._one_at_a_time:
             # Whoever was asked just before may have said yes to this one too.
             if await self.is_granted(context, verdict.pattern):
                 return Decision("given", "session")
             try:
-                return await self._ask(self._approver, context, self._question(context, effect, verdict))
+                return await self._ask(approver, context, self._question(context, effect, verdict))
             except Exception:  # noqa: BLE001 - an approver is somebody else's; what fails is no yes
                 _log.exception("an approval failed; taken for a no")
                 return Decision("denied", reason="the question could not be asked")

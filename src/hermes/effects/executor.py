@@ -140,6 +140,7 @@ class Executor:
             if refusal is not None:
                 return ToolFailed(refusal)
         await self._prepare(tool, planned, situation, context)
+        context.begin(context.call)
 
         async def may_connect(effect: Connect) -> bool:
             return await self._refusal(effect, situation, context) is None
@@ -156,7 +157,7 @@ class Executor:
             principal=context.principal,
             mode=context.mode,
             protection=context.machine.protection,
-            is_attended=self._around.gate.is_attended,
+            is_attended=self._around.gate.is_attended or context.approver is not None,
             workspace=context.machine.files.resolve(context.workspace),
             grounds=self._around.grounds,
             readable=(self._around.spill.folder(context.session),),

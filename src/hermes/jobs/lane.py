@@ -13,11 +13,13 @@ from pathlib import Path
 
 import anyio
 
-from hermes.domain.clock import to_micros
+from hermes.domain.clock import from_micros, to_micros
 from hermes.domain.errors import Conflict, LeaseLost
 from hermes.domain.job import Job
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
+from hermes.jobs.ending import ended
+from hermes.store import event as events
 from hermes.store import job as jobs
 from hermes.store.job import PERSON, Settlement
 
@@ -39,9 +41,14 @@ class Lane:
         return cls(store, f"{PERSON}{platform.node()}:{os.getpid()}:{_started(os.getpid())}", lease)
 
     def enter(self, tx: Tx, job: Job) -> Job:
-        """Put a job and begin it at once. Raises Conflict when somebody else works in its lane."""
-        if job.lane is not None:
-            self._free(tx, job)
+        """Put a job and begin it at once, or go on with it when this is a repetition. Raises Conflict when somebody
+        else works in its lane.
+        """
+        found = jobs.in_lane(tx, job.principal, job.lane) if job.lane is not None else None
+        if found is not None and found[0].id == job.id and found[1] == self.owner:
+            return found[0]
+        if found is not None and _is_left(tx, *found):
+            _settle(tx, found[0], Settlement("dead", error="its process ended before the work did"))
         put = jobs.put(tx, _SYSTEM, job)
         taken = jobs.take(tx, _SYSTEM, put, worker=self.owner, lease_micros=self._micros)
         if taken is None:
@@ -50,8 +57,7 @@ class Lane:
 
     def leave(self, tx: Tx, held: Job, error: str | None = None) -> None:
         """End a job. One whose lease was lost has ended already."""
-        settlement = Settlement("done") if error is None else Settlement("dead", error=error)
-        jobs.settle(tx, _SYSTEM, held, settlement)
+        _settle(tx, held, Settlement("done") if error is None else Settlement("dead", error=error))
 
     async def keep(self, held: Job) -> None:
         """Prolong the lease until cancelled. Raises LeaseLost when somebody else has the job."""
@@ -70,13 +76,12 @@ class Lane:
     def _micros(self) -> int:
         return int(self.lease.total_seconds() * 1_000_000)
 
-    def _free(self, tx: Tx, job: Job) -> None:
-        """End what a process that is gone has left in the lane."""
-        found = jobs.in_lane(tx, job.principal, job.lane or "")
-        if found is None:
-            return
-        if _is_left(tx, *found):
-            jobs.settle(tx, _SYSTEM, found[0], Settlement("dead", error="its process ended before the work did"))
+
+def _settle(tx: Tx, job: Job, settlement: Settlement) -> None:
+    """End a job and tell of it, as a worker does."""
+    settled = jobs.settle(tx, _SYSTEM, job, settlement)
+    if settled is not None:
+        events.append(tx, _SYSTEM, ended(job, settled.outcome, settled.error, from_micros(tx.now())))
 
 
 def _is_left(tx: Tx, job: Job, owner: str) -> bool:

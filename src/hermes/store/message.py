@@ -94,6 +94,15 @@ def get(tx: Tx, principal: Principal, message: MessageId) -> Message | None:
     return None if row is None else _parse(row)
 
 
+def is_opening(tx: Tx, principal: Principal, message: MessageId) -> bool:
+    """Whether a run began with this message: it then has the name of the run."""
+    where, parameters = within(principal)
+    row = tx.one(
+        f"SELECT 1 FROM messages WHERE {where} AND id = ? AND run = id AND copy_of IS NULL", (*parameters, message)
+    )
+    return row is not None
+
+
 def session_of(tx: Tx, principal: Principal, message: MessageId) -> SessionId | None:
     """Return the session in which a message was said."""
     where, parameters = within(principal)

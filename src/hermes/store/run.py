@@ -35,6 +35,13 @@ def end(tx: Tx, principal: Principal, run: RunId, state: RunState, reason: str |
     )
 
 
+def is_running(tx: Tx, principal: Principal, run: RunId) -> bool:
+    """Whether a run has not ended: whoever takes its session over ends what was left there."""
+    where, parameters = within(principal)
+    row = tx.one(f"SELECT 1 FROM runs WHERE {where} AND id = ? AND state = 'running'", (*parameters, run))
+    return row is not None
+
+
 def unfinished(tx: Tx, principal: Principal, of: SessionId) -> list[Run]:
     """Return the runs of a session that have not ended: at most one, or one that a crash has left behind."""
     where, parameters = within(principal)

@@ -1,0 +1,145 @@
+"""The assistant: takes a turn in a session, from the words of the user to the answer, and survives its own death.
+
+Invariants: one run at a time in a session, across processes; what was said is stored before anything is done about it;
+a run ends exactly once, and what it leaves can always be gone on with.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import anyio
+
+from hermes.agent.beginning import Beginning, Parts
+from hermes.agent.loop import Answer, drive
+from hermes.agent.record import Ending
+from hermes.agent.turn import Ended, Turn
+from hermes.agent.work import Work
+from hermes.domain.errors import HermesError, LeaseLost
+from hermes.domain.message import Message, MessageId, TextPart
+from hermes.domain.model import Cut
+from hermes.domain.protocols import Tx
+
+_log = logging.getLogger("hermes.agent")
+_LAST_WORDS = 10.0
+"""Seconds for writing down how a run ended, when it is being stopped."""
+
+
+class Agent:
+    """One model with one set of tools. Serves many sessions at once, each of them one run at a time."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._beginning = Beginning(parts)
+
+    async def run(self, turn: Turn) -> Ended:
+        """Take a turn. Raises Conflict when the session is busy, and what else stands in the way of beginning; what
+        goes wrong later ends the run, and is told in `Ended.error`.
+        """
+        work = await self._beginning.begin(turn, is_held=False)
+        ended, last = await self._finish(turn, work, is_held=False)
+        await _write_down(work, ended, last)
+        if ended.error is None:
+            self._beginning.keep(turn, work.talk)
+        return ended
+
+    async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
+        """Take a turn in a lane that the caller holds; the caller stores the returned work with the end of its job."""
+        work = await self._beginning.begin(turn, is_held=True)
+        return await self._finish(turn, work, is_held=True)
+
+    async def _finish(self, turn: Turn, work: Work, *, is_held: bool) -> tuple[Ended, Callable[[Tx], bool]]:
+        """Drive the run to its end, whatever that is, and say what is to be stored with it."""
+        answer, error = Answer(Ending("cancelled", "interrupted")), None
+        try:
+            answer = await _drive(turn, work, is_held=is_held)
+        except LeaseLost:
+            raise
+        except HermesError as failed:
+            error = failed
+            answer = Answer(Ending("failed", str(failed), work.steps))
+        except anyio.get_cancelled_exc_class():
+            ended, last = _ended(turn, work, Answer(Ending("cancelled", "stopped", work.steps)), None)
+            if not is_held:
+                await _write_down(work, ended, last)
+            raise
+        except Exception as failed:  # noqa: BLE001 - the boundary of a run: it is logged, told and ended
+            # A fault of ours must not leave the session without an end.
+            _log.exception("a run failed by a fault of Hermes")
+            fault = HermesError(f"the run failed by a fault of Hermes: {type(failed).__name__}: {failed}; see the log")
+            return _ended(turn, work, Answer(Ending("failed", str(fault), work.steps)), fault)
+        return _ended(turn, work, answer, error)
+
+
+async def _drive(turn: Turn, work: Work, *, is_held: bool) -> Answer:
+    """Drive the loop while the lane is kept, until it ends or is interrupted."""
+    answer = Answer(Ending("cancelled", "interrupted by the user"))
+    try:
+        async with anyio.create_task_group() as group:
+            if not is_held:
+                group.start_soon(work.record.keep_lane)
+            with turn.steering.holding(anyio.CancelScope()):
+                answer = await drive(work)
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as failed:
+        raise _first(failed) from failed
+    return replace(answer, ending=replace(answer.ending, steps=work.steps))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of what went wrong side by side, return what matters: that the run is not ours any more, else the first."""
+    lost = group.subgroup(LeaseLost)
+    found: BaseException = lost if lost is not None else group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+async def _write_down(work: Work, ended: Ended, last: Callable[[Tx], bool]) -> None:
+    with anyio.CancelScope(shield=True), anyio.fail_after(_LAST_WORDS):
+        await work.record.end(last, ended.ending)
+
+
+def _ended(turn: Turn, work: Work, answer: Answer, error: HermesError | None) -> tuple[Ended, Callable[[Tx], bool]]:
+    """Put together what is stored with the end, and what the caller is told."""
+    provider = work.model.provider
+    added: list[Message] = []
+    encoded: list[bytes] = []
+    for said, form in _last_messages(work, answer, error):
+        message = work.record.placed(said, added[-1].id if added else work.talk.head)
+        added.append(message)
+        encoded.append(form if form is not None else provider.encode(message))
+    entries = () if answer.entry is None else (answer.entry,)
+    last = work.record.ending(work.talk, answer.ending, added, entries)
+    for message, form in zip(added, encoded, strict=True):
+        work.record.take_in(work.talk, message, form)
+    if answer.reply is not None:
+        work.talk.count(answer.reply.usage)
+    ended = Ended(
+        session=turn.session,
+        run=work.record.run.id,
+        ending=answer.ending,
+        text=next((m.text for m in reversed(work.record.said) if m.role == "assistant" and m.text), ""),
+        usage=work.usage,
+        cost=work.cost,
+        messages=tuple(work.record.said),
+        error=error,
+        notices=work.notices_of_house,
+    )
+    return ended, last
+
+
+def _last_messages(work: Work, answer: Answer, error: HermesError | None) -> list[tuple[Message, bytes | None]]:
+    """Return the answer; or what the calls that were cut off get for a result, and the part of an answer there was."""
+    if answer.reply is not None:
+        return [(replace(answer.reply.message, id=MessageId("")), answer.reply.encoded)]
+    now = work.context.clock.now()
+    rest: list[tuple[Message, bytes | None]] = [
+        (Message(MessageId(""), "tool", (one.result,), now, one.status), None) for one in work.unsettled(is_crash=False)
+    ]
+    partial = "".join(work.teller.partial)
+    if isinstance(error, Cut) and error.partial is not None:
+        partial = error.partial.text or partial
+    if partial.strip() and not rest and work.is_answering:
+        rest.append((Message(MessageId(""), "assistant", (TextPart(partial),), now, "interrupted"), None))
+    return rest

@@ -1,0 +1,241 @@
+"""A run on disk: begun, each step appended, ended once.
+
+Invariants: what the model orders is stored before it is done, and what came of it before the model is asked again; a
+run whose session another Hermes has taken over stores nothing more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.telling import stream_of
+from hermes.domain.clock import Clock, from_micros
+from hermes.domain.errors import LeaseLost
+from hermes.domain.event import Event, EventId
+from hermes.domain.job import Job
+from hermes.domain.ledger import Entry
+from hermes.domain.message import Message, MessageId
+from hermes.domain.model import Provider
+from hermes.domain.principal import Principal
+from hermes.domain.protocols import Store, Tx
+from hermes.domain.session import Context, Run, RunState, Session
+from hermes.jobs.lane import Lane
+from hermes.store import event as events
+from hermes.store import ledger
+from hermes.store import message as messages
+from hermes.store import run as runs
+from hermes.store import session as sessions
+
+CRASHED = "its process ended before the run did"
+_SYSTEM = Principal.system("keep the record of a run")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is stored when a run begins. `seen` is the context that its maker has seen, with its head."""
+
+    run: Run
+    job: Job | None
+    session: Session | None = None
+    context: Context | None = None
+    seen: Context | None = None
+    message: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How a run began. `is_whole` says that context and message were stored: nobody had changed what was seen."""
+
+    held: Job | None
+    left: tuple[Run, ...]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended; `reason` is one line for a person."""
+
+    state: RunState
+    reason: str | None = None
+    steps: int = 0
+
+
+def open_run(tx: Tx, opening: Opening, lane: Lane | None) -> Opened:
+    """Take the lane, end what a crash has left, and store that the run has begun: all of it, or none."""
+    run = opening.run
+    if opening.session is not None:
+        sessions.create(tx, run.principal, opening.session)
+    held = lane.enter(tx, opening.job) if lane is not None and opening.job is not None else None
+    left = tuple(one for one in runs.unfinished(tx, run.principal, run.session) if one.id != run.id)
+    for one in left:
+        runs.end(tx, run.principal, one.id, "failed", CRASHED, steps=one.steps)
+        _publish(tx, one, "run.ended", Ending("failed", CRASHED))
+    runs.start(tx, run.principal, run)
+    _publish(tx, run, "run.started")
+    present = sessions.context(tx, run.principal, run.session)
+    if _names(present) != _names(opening.seen):
+        # The same opening once more, after an answer that was lost, finds its own context and message.
+        is_ours = opening.message is not None and present is not None and present.head == opening.message.id
+        return Opened(held, left, is_whole=is_ours)
+    if opening.context is not None:
+        sessions.open_context(tx, run.principal, opening.context)
+    current = opening.context or present
+    if opening.message is not None and current is not None:
+        messages.append(tx, run.principal, run.session, current.number, [opening.message], run=run.id)
+    return Opened(held, left, is_whole=opening.message is not None)
+
+
+def _names(context: Context | None) -> tuple[int, MessageId | None] | None:
+    return None if context is None else (context.number, context.head)
+
+
+def _publish(tx: Tx, run: Run, type_: str, ending: Ending | None = None) -> None:
+    told = {} if ending is None else {"state": ending.state, "reason": ending.reason, "steps": ending.steps}
+    event = Event(
+        id=EventId(f"{run.id}.{type_.partition('.')[2]}"),
+        stream=stream_of(run.session),
+        type=type_,
+        source="agent",
+        tenant=run.principal.tenant,
+        at=from_micros(tx.now()),
+        data=told,
+        subject=run.id,
+    )
+    events.append(tx, _SYSTEM, event)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What one caller wants to store."""
+
+    said: Sequence[Message]
+    encoded: bytes | None
+    entry: Entry | None
+    is_stored: bool = False
+
+
+class Record:
+    """Writes down one run. Each call answers when it is on disk; raises LeaseLost when the run is not ours any more."""
+
+    def __init__(self, store: Store, clock: Clock, run: Run, held: Job | None, lane: Lane) -> None:
+        self._store = store
+        self._clock = clock
+        self._held = held
+        self._lane = lane
+        self._order = anyio.Lock()
+        self._waiting: list[_Waiting] = []
+        self.run = run
+        self.said: list[Message] = []
+        """What was said in this run, as it is stored."""
+
+    def new_id(self) -> str:
+        """Make a name."""
+        return self._clock.new_id()
+
+    async def keep_lane(self) -> None:
+        """Keep the lane until cancelled. Raises LeaseLost when another Hermes has it."""
+        if self._held is not None:
+            await self._lane.keep(self._held)
+
+    async def append(
+        self,
+        talk: Conversation,
+        provider: Provider,
+        *said: Message,
+        encoded: bytes | None = None,
+        entry: Entry | None = None,
+    ) -> None:
+        """Store messages, which then are part of the conversation. They are given their name, time and place here.
+
+        Results of tools that end at once come side by side: they stand in one chain, and are committed together. What
+        has begun to be stored is not given up when the run is stopped: disk and memory would part.
+        """
+        mine = _Waiting(said, encoded, entry)
+        self._waiting.append(mine)
+        with anyio.CancelScope(shield=True):
+            async with self._order:
+                if mine.is_stored:
+                    return
+                batch, self._waiting = self._waiting, []
+                await self._store_batch(talk, provider, batch)
+
+    async def _store_batch(self, talk: Conversation, provider: Provider, batch: "list[_Waiting]") -> None:
+        added: list[Message] = []
+        for one in batch:
+            for message in one.said:
+                added.append(self.placed(message, added[-1].id if added else talk.head))
+        entries = [one.entry for one in batch if one.entry is not None]
+        await self._store.write(lambda tx: self._append(tx, talk.context.number, added, entries))
+        named = iter(added)
+        for one in batch:
+            one.is_stored = True
+            for _ in one.said:
+                message = next(named)
+                self.take_in(talk, message, one.encoded if one.encoded is not None else provider.encode(message))
+
+    def take_in(self, talk: Conversation, message: Message, encoded: bytes) -> None:
+        """Make a message that is stored part of what is in hand."""
+        self.said.append(message)
+        talk.add(message, encoded)
+
+    def placed(self, message: Message, parent: MessageId | None) -> Message:
+        """Give a message its name and time, unless it has them, and its place after `parent`."""
+        if message.id:
+            return replace(message, parent=parent)
+        return replace(message, id=MessageId(self._clock.new_id()), at=self._clock.now(), parent=parent)
+
+    async def note(self, entry: Entry) -> None:
+        """Write down what a side call has cost."""
+        await self._store.write(lambda tx: ledger.write(tx, self.run.principal, entry))
+
+    async def reset(self, context: Context, copies: Sequence[Message], originals: Sequence[MessageId]) -> None:
+        """Open the next context, which begins with copies of messages that were said before."""
+
+        def work(tx: Tx) -> None:
+            self._require_ours(tx)
+            sessions.open_context(tx, self.run.principal, context)
+            if copies:
+                messages.append(
+                    tx, self.run.principal, self.run.session, context.number, copies, run=self.run.id, copy_of=originals
+                )
+
+        await self._store.write(work)
+
+    def ending(
+        self, talk: Conversation, ending: Ending, last: Sequence[Message] = (), entries: Sequence[Entry] = ()
+    ) -> Callable[[Tx], bool]:
+        """Return the work that ends the run, for the transaction in which its job ends; False when it had ended."""
+
+        def work(tx: Tx) -> bool:
+            if not runs.end(tx, self.run.principal, self.run.id, ending.state, ending.reason, steps=ending.steps):
+                return False
+            self._store_all(tx, talk.context.number, last, entries)
+            _publish(tx, self.run, "run.ended", ending)
+            return True
+
+        return work
+
+    async def end(self, work: Callable[[Tx], bool], ending: Ending) -> None:
+        """End the run with `ending`'s work and leave the lane, in one transaction."""
+
+        def whole(tx: Tx) -> None:
+            if work(tx) and self._held is not None:
+                self._lane.leave(tx, self._held, ending.reason if ending.state == "failed" else None)
+
+        await self._store.write(whole)
+
+    def _append(self, tx: Tx, context: int, added: Sequence[Message], entries: Sequence[Entry]) -> None:
+        self._require_ours(tx)
+        self._store_all(tx, context, added, entries)
+
+    def _require_ours(self, tx: Tx) -> None:
+        if not runs.is_running(tx, self.run.principal, self.run.id):
+            raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
+
+    def _store_all(self, tx: Tx, context: int, added: Sequence[Message], entries: Sequence[Entry]) -> None:
+        if added:
+            messages.append(tx, self.run.principal, self.run.session, context, added, run=self.run.id)
+        for entry in entries:
+            ledger.write(tx, self.run.principal, entry)

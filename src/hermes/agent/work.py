@@ -1,0 +1,179 @@
+"""One run under way: everything the loop works with, and the steps it is made of.
+
+Invariant: what the model orders is stored before it begins, what came of it before the model is asked again, and each
+call gets exactly one result, whatever happens meanwhile.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from hermes.agent.compaction import Compactor
+from hermes.agent.conversation import Conversation
+from hermes.agent.model import Model
+from hermes.agent.record import Record
+from hermes.agent.steering import Steering
+from hermes.agent.telling import Teller
+from hermes.domain.errors import LimitReached
+from hermes.domain.event import JSON
+from hermes.domain.ledger import Entry
+from hermes.domain.message import CallId, CallPart, Message, MessageId, ResultPart, Status, TextPart
+from hermes.domain.model import ContextOverflow, Reply, Request, Usage
+from hermes.domain.session import Run, SessionId
+from hermes.domain.tool import ToolContext
+from hermes.effects.budget import Budget
+from hermes.effects.executor import Executor, Performed
+from hermes.effects.loopstop import LoopStop
+
+UNCERTAIN = (
+    "uncertain: Hermes ended while this ran, so it may or may not have taken effect. Look before you do it again."
+)
+INTERRUPTED = "interrupted: the user stopped this; it may have been done in part. Look before you do it again."
+NOT_BEGUN = "interrupted: the user stopped before this had begun; it was not done."
+"""What a call without a result gets when nobody can say what came of it."""
+
+
+Hear: TypeAlias = Callable[[SessionId], Awaitable[Sequence[str]]]
+
+
+@dataclass(slots=True)
+class Work:
+    """One run in hand. Used by one task."""
+
+    record: Record
+    model: Model
+    hands: Executor
+    context: ToolContext
+    budget: Budget
+    watch: LoopStop
+    steering: Steering
+    teller: Teller
+    compactor: Compactor
+    talk: Conversation
+    hear: Hear | None = None
+    """Gives what the outside has to say to the session since the last time: a background process that has ended."""
+    ephemeral: tuple[Message, ...] = ()
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    max_tokens: int | None = None
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: int = 0
+    deferred: list[str] = field(default_factory=list)
+    began: set[str] = field(default_factory=set)
+    notices_of_house: tuple[str, ...] = ()
+    is_answering: bool = False
+
+    async def ask(self) -> tuple[Reply, Entry]:
+        """Ask the model once; make room first when the conversation is too long, also when only the model knows so."""
+        if self.compactor.is_due(self.talk):
+            self.talk = await self.compactor.compact(self.talk)
+        try:
+            return await self._ask()
+        except ContextOverflow:
+            shorter = await self.compactor.compact(self.talk, is_needed=True)
+            if shorter is self.talk:
+                raise
+            self.talk = shorter
+            return await self._ask()
+
+    async def _ask(self) -> tuple[Reply, Entry]:
+        reserved = self.budget.reserve(tokens=self.talk.tokens)
+        self.teller.begin_answer()
+        self.is_answering = True
+        provider = self.model.provider
+        request = Request(
+            self.talk.context.prefix,
+            self.talk.encoded,
+            ephemeral=[provider.encode(message) for message in self.ephemeral],
+            max_tokens=self.max_tokens,
+            extra=self.extra,
+        )
+        try:
+            reply = await self.model.ask(request, self.teller.show)
+            entry = self.model.entry(self.record.run, self.record.new_id(), reply)
+            self.budget.settle(reserved, reply.usage.input + reply.usage.output, entry.cost or 0)
+        finally:
+            # Nothing, when it was settled; else what was set aside is given back.
+            self.budget.settle(reserved)
+        self.steps += 1
+        self.usage += reply.usage
+        self.cost += entry.cost or 0
+        return reply, entry
+
+    async def keep(self, reply: Reply, entry: Entry | None = None) -> None:
+        """Store what the model has said; it is part of the conversation from now on."""
+        said = replace(reply.message, id=MessageId(""))
+        await self.record.append(self.talk, self.model.provider, said, encoded=reply.encoded, entry=entry)
+        self.talk.count(reply.usage)
+
+    async def say(self, *texts: str) -> None:
+        """Add words of the user, or words about the outside, to the conversation."""
+        if texts:
+            now = self.context.clock.now()
+            said = [Message(MessageId(""), "user", (TextPart(text),), now) for text in texts]
+            await self.record.append(self.talk, self.model.provider, *said)
+
+    async def listen(self) -> None:
+        """Read what the user has said meanwhile, and what the outside has to say."""
+        heard = await self.hear(self.context.session) if self.hear is not None else ()
+        await self.say(*self.steering.take(), *(f"[notice] {text}" for text in heard))
+
+    async def recover(self, left: Sequence[Run]) -> None:
+        """Give the calls that a crash has left their results: what only reads is done again, the rest is uncertain."""
+        if not self.talk.unanswered:
+            return
+        self.teller.note(
+            "recovering", f"the last run of this session was cut off ({len(left)} left); going on from there"
+        )
+        reads = [call for call in self.talk.unanswered if self.hands.access(call.name) == "read"]
+        await self.perform(reads)
+        for performed in self.unsettled(is_crash=True):
+            self.teller.note("uncertain", f"{performed.result.name}: nobody knows whether it was done")
+            await self.settle(performed)
+
+    async def perform(self, calls: Sequence[CallPart]) -> None:
+        """Do what the model has ordered; each result is stored as soon as it is there."""
+        started: dict[str, float] = {}
+
+        ordered = {call.id: call for call in calls}
+
+        def begin(call: CallId) -> None:
+            started[call] = time.monotonic()
+            self.began.add(call)
+            self.teller.tool("began", ordered[call])
+
+        async def note(call: CallPart, performed: Performed) -> None:
+            await self.settle(performed)
+            seconds = time.monotonic() - started.get(call.id, time.monotonic())
+            self.teller.tool(
+                "ended", call, seconds=seconds, is_error=performed.result.is_error, text=performed.result.text[:2000]
+            )
+
+        await self.hands.perform(calls, replace(self.context, begin=begin), note)
+
+    async def settle(self, performed: Performed) -> None:
+        """Store the result of one call."""
+        result = Message(MessageId(""), "tool", (performed.result,), self.context.clock.now(), performed.status)
+        await self.record.append(self.talk, self.model.provider, result)
+        if performed.deferred is not None:
+            self.deferred.append(performed.deferred)
+
+    def stop_if_circling(self, calls: Sequence[CallPart]) -> None:
+        """Raise LimitReached when the run does the same again and again."""
+        results = {part.call: part for message in self.talk.messages[-len(calls) :] for part in message.results}
+        for call in calls:
+            why = self.watch.note(call, results[call.id]) if call.id in results else None
+            if why is not None:
+                raise LimitReached(f"stopped, as it went round in circles: {why}; say how to go on")
+
+    def unsettled(self, *, is_crash: bool) -> list[Performed]:
+        """Return what is said for the calls that have no result and will get none."""
+        settled = []
+        for call in self.talk.unanswered:
+            is_done_perhaps = is_crash or call.id in self.began
+            is_write = self.hands.access(call.name) != "read"
+            text = UNCERTAIN if is_crash else INTERRUPTED if is_done_perhaps else NOT_BEGUN
+            status: Status = "uncertain" if is_write and is_done_perhaps else "complete"
+            settled.append(Performed(ResultPart(call.id, call.name, text, is_error=True), status))
+        return settled

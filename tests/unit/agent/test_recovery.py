@@ -1,0 +1,77 @@
+"""What a crash has left in a session, and how the next run goes on from there."""
+
+import platform
+
+import pytest
+from tests.unit.agent.conftest import OWNER, Desk, Said
+
+from hermes.agent.beginning import Beginning
+from hermes.agent.work import Work
+from hermes.domain.errors import LeaseLost
+from hermes.jobs.lane import Lane
+from hermes.store import run as runs
+from hermes.store.job import PERSON
+
+pytestmark = pytest.mark.anyio
+
+
+async def left_behind(desk: Desk, text: str, *says: Said) -> Work:
+    """Begin a run as a process that is no more, and let the model say something in it; what it orders is not done."""
+    gone = Lane(desk.world.store, f"{PERSON}{platform.node()}:999999999:1")
+    work = await Beginning(desk.parts(gone)).begin(desk.turn(text), is_held=False)
+    desk.is_new = False
+    for said in says:
+        desk.script.says.append(said)
+        await work.keep(*(await work.ask()))
+    return work
+
+
+async def test_a_run_that_its_process_did_not_survive_has_failed_and_the_session_goes_on(desk: Desk) -> None:
+    await left_behind(desk, "hello")
+    assert (await desk.say("again", "hi")).text == "hi"
+    assert await desk.story() == ["user: hello", "user: again", "assistant: hi"]
+    found = await desk.world.store.read(lambda tx: runs.of_session(tx, OWNER, desk.session.id))
+    assert sorted(run.state for run in found) == ["done", "failed"]
+
+
+async def test_what_only_reads_is_done_again_and_a_write_is_uncertain_and_not_repeated(desk: Desk) -> None:
+    await left_behind(desk, "go", [("look", {"what": "a"}), ("do", {"what": "b"})])
+    await desk.say("and?", "well")
+    assert desk.done == ["look a"]
+    assert [(m.status, r.text.partition(":")[0]) for m in await desk.path() for r in m.results] == [
+        ("complete", "saw a"),
+        ("uncertain", "uncertain"),
+    ]
+    assert any(e.data.get("state") == "uncertain" for e in desk.events)
+
+
+async def test_results_that_were_there_stay(desk: Desk) -> None:
+    work = await left_behind(desk, "go", [("do", {"what": "a"}), ("do", {"what": "b"})])
+    await work.perform(work.talk.unanswered[:1])
+    await desk.say("and?", "well")
+    assert [r.text.partition(":")[0] for m in await desk.path() for r in m.results] == ["did a", "uncertain"]
+    assert desk.done == ["do a"]
+
+
+async def test_going_on_needs_no_new_words(desk: Desk) -> None:
+    await left_behind(desk, "go", [("look", {"what": "a"})])
+    assert (await desk.say("", "I looked")).text == "I looked"
+    assert await desk.story() == ["user: go", "assistant:", "tool: saw a", "assistant: I looked"]
+
+
+async def test_a_run_that_was_taken_over_stores_nothing_more(desk: Desk) -> None:
+    work = await left_behind(desk, "go", [("do", {"what": "a"})])
+    await desk.say("mine now", "yours")
+    before = await desk.story()
+    with pytest.raises(LeaseLost):
+        await work.say("too late")
+    assert await desk.story() == before
+
+
+async def test_after_a_restart_the_same_bytes_are_sent(desk: Desk) -> None:
+    work = await left_behind(desk, "go", [("look", {"what": "a"})])
+    await work.perform(work.talk.unanswered)
+    desk.script.says.append("x")
+    await work.ask()
+    await desk.say("", "y")
+    assert desk.script.sent[-1] == desk.script.sent[-2]
