@@ -12,7 +12,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.house import House, fingerprint
 from hermes.agent.model import Model
 from hermes.agent.record import Opened, Opening, Record, open_run
-from hermes.agent.telling import Teller, Watch
+from hermes.agent.telling import Teller, Watches
 from hermes.agent.turn import Turn
 from hermes.agent.work import Hear, Work
 from hermes.domain.clock import Clock
@@ -46,7 +46,8 @@ class Parts:
     machine: Machine
     house: House
     compaction: Terms
-    watches: tuple[Watch, ...] = ()
+    watches: Watches = tuple
+    """Says who looks at all runs now."""
     hear: Hear | None = None
 
 
@@ -151,7 +152,7 @@ class Beginning:
 
     def _work(self, turn: Turn, record: Record, talk: Conversation) -> Work:
         parts = self._parts
-        teller = Teller(record.run, parts.clock, (*parts.watches, *turn.watches))
+        teller = Teller(record.run, parts.clock, lambda: (*parts.watches(), *turn.watches))
         context = ToolContext(
             principal=turn.principal,
             session=turn.session.id,

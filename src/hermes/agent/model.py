@@ -32,7 +32,7 @@ class Model:
             purpose=purpose,
             model=self.provider.name,
             usage=reply.usage,
-            cost=self.price(reply.model, reply.usage),
+            cost=self.price(self.provider.name, reply.usage),
             session=run.session,
             run=run.id,
         )

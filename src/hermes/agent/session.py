@@ -24,6 +24,7 @@ from hermes.store.search import Hit
 
 _SYSTEM = Principal.system("index what was said")
 _LONGEST_TITLE = 200
+_DEEPEST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,15 @@ class Sessions:
 
     async def _page(self, principal: Principal, session: SessionId, after: int) -> list[tuple[int, Message]]:
         return await self._store.read(lambda tx: messages.said(tx, principal, session, after=after))
+
+    async def message(self, principal: Principal, session: SessionId, message: MessageId) -> Message | None:
+        """Return one message of a session, or of those it was branched from; None when it is another session's."""
+
+        def read(tx: Tx) -> Message | None:
+            place = messages.session_of(tx, principal, message)
+            return messages.get(tx, principal, message) if place in _line(tx, principal, session) else None
+
+        return await self._store.read(read)
 
     async def undo(self, principal: Principal, session: SessionId, turns: int = 1) -> Undone:
         """Go back before the last turns. Raises Conflict while somebody works in the session."""
@@ -194,6 +204,17 @@ class Sessions:
 
 def _first(message: Message) -> MessageId:
     return MessageId(original(message))
+
+
+def _line(tx: Tx, principal: Principal, session: SessionId) -> set[SessionId]:
+    """Return a session and those it was branched from."""
+    line: set[SessionId] = set()
+    at: SessionId | None = session
+    while at is not None and at not in line and len(line) < _DEEPEST:
+        line.add(at)
+        found = sessions.get(tx, principal, at)
+        at = None if found is None else found.parent
+    return line
 
 
 def _session(tx: Tx, principal: Principal, session: SessionId) -> Session:

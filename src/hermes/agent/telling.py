@@ -18,6 +18,9 @@ from hermes.domain.session import Run
 Watch: TypeAlias = Callable[[Event], None]
 """Called with each live event as it happens; it returns at once."""
 
+Watches: TypeAlias = Callable[[], tuple[Watch, ...]]
+"""Says who looks now."""
+
 _log = logging.getLogger("hermes.agent")
 
 
@@ -31,12 +34,13 @@ class Teller:
     shown of this answer is void), `tool.progress`, `run.progress`.
     """
 
-    def __init__(self, run: Run, clock: Clock, watches: tuple[Watch, ...]) -> None:
+    def __init__(self, run: Run, clock: Clock, watches: Watches) -> None:
         self._stream = stream_of(run.session)
         self._run = run.id
         self._tenant: Tenant = run.principal.tenant
         self._clock = clock
-        self._watches = watches
+        self._who = watches
+        self._watches = watches()
         self._count = 0
         self._at: datetime = run.started_at
         self.partial: list[str] = []
@@ -55,20 +59,24 @@ class Teller:
     def begin_answer(self) -> None:
         """From here on a new answer arrives."""
         self.partial.clear()
-        self._at = self._clock.now()
+        self._look()
 
     def tool(self, state: str, call: CallPart, **more: "str | float | bool") -> None:
         """Tell that a tool has begun or ended."""
-        if self._watches:
-            self._at = self._clock.now()
+        if self._look():
             said = {"state": state, "call": call.id, "name": call.name, "arguments": call.arguments}
             self._tell("tool.progress", {**said, **more})
 
     def note(self, state: str, text: str) -> None:
         """Tell a person in a line what the run does now."""
-        if self._watches:
-            self._at = self._clock.now()
+        if self._look():
             self._tell("run.progress", {"state": state, "text": text})
+
+    def _look(self) -> bool:
+        """See who looks now; while an answer streams in, nobody is asked."""
+        self._watches = self._who()
+        self._at = self._clock.now() if self._watches else self._at
+        return bool(self._watches)
 
     def _tell(self, type_: str, data: Data) -> None:
         self._count += 1

@@ -94,8 +94,18 @@ class Bus:
         if durable:
             stored = iter(await self._store.write(lambda tx: [events.append(tx, principal, e) for e in durable]))
         for event in live:
-            self._show(event)
+            self.show(event)
         return [event if event.is_live else next(stored) for event in published]
+
+    def show(self, event: Event) -> None:
+        """Show a live event of Hermes's own to whoever looks now; returns at once."""
+        for feed in self._feeds:
+            feed.offer(event)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks now."""
+        return bool(self._feeds)
 
     @asynccontextmanager
     async def live(
@@ -128,10 +138,6 @@ class Bus:
     async def _show_next(self) -> bool:
         page: Sequence[Event] = await self._store.read(lambda tx: events.after(tx, _SYSTEM, self._shown, limit=_PAGE))
         for event in page:
-            self._show(event)
+            self.show(event)
             self._shown = event.position or self._shown
         return len(page) == _PAGE
-
-    def _show(self, event: Event) -> None:
-        for feed in self._feeds:
-            feed.offer(event)

@@ -116,6 +116,58 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """How an assistant works."""
+
+    max_turns: int = setting(
+        90,
+        About("How many model calls one run may take.", names=("HERMES_MAX_ITERATIONS",), at_least=1, at_most=100_000),
+    )
+    context_files: bool = setting(
+        True, About("Whether SOUL.md and the context files of the workspace (AGENTS.md and others) are read.")
+    )
+    json_logs: bool = setting(True, About("Whether what is said is also written to sessions/session_*.json."))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be used; without a value there is no bound. Money is in dollars."""
+
+    run_cost: float | None = setting(None, About("How much one run may cost.", at_least=0.0))
+    run_tokens: int | None = setting(None, About("How many tokens one run may use.", at_least=1))
+    run_time: timedelta | None = setting(None, About("How long one run may take.", at_least=_A_SECOND))
+    session_cost: float | None = setting(None, About("How much one session may cost.", at_least=0.0))
+    day_cost: float | None = setting(None, About("How much all sessions may cost in 24 hours.", at_least=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """When a conversation that grows long is made shorter."""
+
+    enabled: bool = setting(True, About("Whether it is done at all."))
+    threshold: float = setting(
+        0.5, About("At which share of the model's window it is done.", at_least=0.05, at_most=0.95)
+    )
+    target_ratio: float = setting(
+        0.2, About("Which share of that stays as it is at the end.", at_least=0.05, at_most=0.8)
+    )
+    protect_first_n: int = setting(
+        3, About("How many messages at the beginning stay as they are.", at_least=0, at_most=100)
+    )
+    protect_last_n: int = setting(
+        20, About("How many messages at the end stay as they are, where they fit.", at_least=1, at_most=1_000)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who you are, for the assistant to know."""
+
+    name: str = setting("", About("How you are called."))
+    about: str = setting("", About("What the assistant should know of you: your work, how you like answers."))
+
+
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """How commands run for an agent."""
 

@@ -8,7 +8,20 @@ from urllib.parse import quote
 from hermes.config.origin import Default, Given, Origin
 from hermes.config.schema import schema_of
 from hermes.config.secret import Secret, Url
-from hermes.config.sections import Database, Events, Jobs, Logging, Redis, Sandbox, Terminal, Time
+from hermes.config.sections import (
+    Agent,
+    Budget,
+    Compression,
+    Database,
+    Events,
+    Jobs,
+    Logging,
+    Redis,
+    Sandbox,
+    Terminal,
+    Time,
+    User,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +38,10 @@ class Settings:
     events: Events = field(default_factory=Events)
     logging: Logging = field(default_factory=Logging)
     time: Time = field(default_factory=Time)
+    agent: Agent = field(default_factory=Agent)
+    budget: Budget = field(default_factory=Budget)
+    compression: Compression = field(default_factory=Compression)
+    user: User = field(default_factory=User)
     terminal: Terminal = field(default_factory=Terminal)
     sandbox: Sandbox = field(default_factory=Sandbox)
     given: Mapping[str, tuple[Given, ...]] = field(default_factory=dict, repr=False)

@@ -134,7 +134,7 @@ class Desk:
             machine=self.machine,
             house=House(self.home, self.world.clock, self.machine),
             compaction=self.compaction,
-            watches=(self.events.append,),
+            watches=lambda: (self.events.append,),
         )
 
     def hands(self) -> Executor:
