@@ -221,3 +221,6 @@ class Sandbox:
         500_000_000,
         About("A command is ended when less than this is left on the disk it writes to.", at_least=0),
     )
+    network_bytes: int = setting(
+        10_000_000_000, About("How many bytes a command may move over the network.", at_least=1_000_000)
+    )

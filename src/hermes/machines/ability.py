@@ -36,7 +36,7 @@ def find(arguments: Sequence[str], path: str) -> Ability:
         return Ability("none", f"unsandboxed: nothing holds commands back on {sys.platform}", shell=shell)
     missing = "install the package bubblewrap"
     if bwrap:
-        refused = _refused([bwrap, *arguments])
+        refused = refuses([bwrap, "--unshare-net"], arguments)
         if not refused:
             return Ability("sandbox", _described(nsenter), bwrap, nsenter, shell, setsid)
         missing = f"bubblewrap is here and cannot be used ({refused}); allow user namespaces"
@@ -52,14 +52,14 @@ def _described(nsenter: str) -> str:
     return f"sandboxed by bubblewrap: own files and processes, network {network}{calls}"
 
 
-def _refused(argv: Sequence[str]) -> str:
-    """Return why a sandbox cannot be made, empty when it can."""
+def refuses(bwrap: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return why a sandbox cannot be made with these words, empty when it can."""
     filtered = seccomp.filter_for()
     passed = seccomp.as_descriptor(filtered) if filtered else None
     words = ["--seccomp", str(passed)] if passed is not None else []
     try:
         done = subprocess.run(
-            [argv[0], "--unshare-net", *words, *argv[1:], "/bin/sh", "-c", "exit 0"],
+            [*bwrap, *words, *arguments, "/bin/sh", "-c", "exit 0"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env={},

@@ -5,11 +5,12 @@ what the journal names, if it is still the same process, and never another.
 """
 
 import logging
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -25,6 +26,10 @@ from hermes.machines.journal import Journal, Leftover
 _log = logging.getLogger("hermes.machines")
 
 
+Beside: TypeAlias = Callable[[Child], Coroutine[object, object, None]]
+"""Runs while a child does, and is cancelled with its end."""
+
+
 @dataclass(slots=True)
 class _Running:
     """One process; `resources` are held until it has ended."""
@@ -35,6 +40,7 @@ class _Running:
     capture: Capture
     resources: ExitStack
     began: float
+    beside: "Beside"
     ended_after: float | None = None
     exit_code: int | None = None
     ended: anyio.Event = field(default_factory=anyio.Event)
@@ -66,7 +72,9 @@ class Background:
         finally:
             await self._group.__aexit__(kind, error, trace)
 
-    async def start(self, command: Command, launch: Launch, capture: Capture, resources: ExitStack) -> ProcessState:
+    async def start(
+        self, command: Command, launch: Launch, capture: Capture, resources: ExitStack, beside: Beside
+    ) -> ProcessState:
         """Start a process; `resources` are given back when it has ended."""
         resources.callback(capture.close)
         try:
@@ -74,7 +82,7 @@ class Background:
         except BaseException:
             resources.close()
             raise
-        one = _Running(self._clock.new_id(), command, child, capture, resources, self._clock.monotonic())
+        one = _Running(self._clock.new_id(), command, child, capture, resources, self._clock.monotonic(), beside)
         self._journal.note(one.id, child.pid, launch.mark, command.session, command.text)
         self._all[one.id] = one
         self._group.start_soon(self._attend, one)
@@ -134,7 +142,10 @@ class Background:
 
     async def _attend(self, one: _Running) -> None:
         try:
-            one.exit_code = await one.child.listen(one.capture.take)
+            async with anyio.create_task_group() as group:
+                group.start_soon(one.beside, one.child)
+                one.exit_code = await one.child.listen(one.capture.take)
+                group.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await one.child.end()

@@ -9,33 +9,25 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.config import Settings
 from hermes.domain.errors import Denied, Unavailable
 from hermes.domain.machine import Command, Mode
-from hermes.machines import ability, landlock, sandbox, seccomp, shell, workspace
+from hermes.machines import ability, cgroup, landlock, network, sandbox, seccomp, shell, workspace
 from hermes.machines.ability import Ability
+from hermes.machines.cgroup import Cgroups
 from hermes.machines.child import Launch
 from hermes.machines.family import MARK
+from hermes.machines.guard import Guard
+from hermes.machines.network import Network, SessionNetwork
 from hermes.machines.sandbox import Folders, View
 from hermes.machines.session import Session
 from hermes.machines.workspace import Workspace
 
 _OF_A_PERSON = ("HOME", "USER", "LOGNAME", "SHELL", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK")
 _ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The network of a session: `enter` are the words that lead into it, `variables` tell programs of its proxy.
-
-    Without `enter` a command gets a network of its own, in which there is nobody.
-    """
-
-    enter: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +40,9 @@ class Launcher:
     view: View
     ability: Ability
     placeholders: "Placeholders"
+    cgroups: Cgroups | None
+    spare: list[SessionNetwork]
+    """Holds the network that was made to try it, until a session wants one."""
 
     @classmethod
     def find(cls, settings: Settings, outer: Mapping[str, str]) -> "Launcher":
@@ -55,8 +50,30 @@ class Launcher:
         user_home = Path(os.path.realpath(outer.get("HOME") or Path.home()))
         view = sandbox.survey(user_home, settings.home, settings.sandbox.readable)
         path = outer.get("PATH") or os.defpath
-        found = ability.find(list(sandbox.trial(view)), path)
-        return cls(settings, outer, user_home, view, found, Placeholders())
+        words = list(sandbox.trial(view))
+        found, spare = network.attempt(ability.find(words, path), words)
+        groups = cgroup.find()
+        return cls(settings, outer, user_home, view, found, Placeholders(), groups, [spare] if spare else [])
+
+    def describe(self) -> str:
+        """One line for people: what holds a command back here, and what bounds it."""
+        each = "memory and processes are bounded for each command"
+        how = each if self.cgroups else f"{each} by looking (no control groups are ours)"
+        return f"{self.ability.said}; {how}"
+
+    def guard(self, command: Command, session: Session) -> Guard:
+        """Say what to look at while a command runs."""
+        held = self.settings.sandbox
+        places = (command.workspace, session.folder)
+        if self.cgroups:
+            return Guard(places, held.free_bytes)
+        return Guard(places, held.free_bytes, held.memory, held.processes)
+
+    def network(self) -> SessionNetwork | None:
+        """Return a network for a session, None where none can be made."""
+        if self.spare:
+            return self.spare.pop()
+        return SessionNetwork(self.ability) if self.ability.protection == "sandbox" and self.ability.nsenter else None
 
     def is_sandboxed(self, mode: Mode) -> bool:
         """Whether a command of this mode runs in a sandbox."""
@@ -95,6 +112,7 @@ class Launcher:
                 words = [*network.enter, self.ability.bwrap, *alone, *held, *words]
             elif self.ability.protection == "confined" and command.mode != "full":
                 words = [*self._confined(folder, session.folders, command.mode), *words]
+            words = [*self._grouped(mark, stack), *words]
             yield Launch(
                 argv=words,
                 environment=self._environment(command, session.folders, mark, network, state.environment),
@@ -117,6 +135,15 @@ class Launcher:
             passed.append(descriptor)
             yield from ("--seccomp", str(descriptor))
         yield "--"
+
+    def _grouped(self, mark: str, stack: ExitStack) -> tuple[str, ...]:
+        if self.cgroups is None:
+            return ()
+        held = self.settings.sandbox
+        try:
+            return stack.enter_context(self.cgroups.of(mark, memory=held.memory, processes=held.processes))
+        except OSError as error:
+            raise Unavailable(f"the limits of the command cannot be set: {error.strerror}; try again") from error
 
     def _confined(self, folder: Path, folders: Folders, mode: Mode) -> Iterator[str]:
         yield from (sys.executable, "-I", "-S", landlock.__file__)

@@ -20,19 +20,30 @@ from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached
 from hermes.domain.machine import Command, Finished, Output, ProcessState, Protection
 from hermes.machines import shell
-from hermes.machines.background import Background
+from hermes.machines.background import Background, Beside
 from hermes.machines.capture import Capture
 from hermes.machines.child import Child, open_child, pump
 from hermes.machines.files import LocalFiles
-from hermes.machines.launching import Launcher, Network
+from hermes.machines.launching import Launcher
+from hermes.machines.network import Network
 from hermes.machines.session import Session, open_session, remove_session
+from hermes.net.address import parse_listed
+from hermes.net.broker import Bounds, Broker, nobody
+from hermes.net.checked import CheckedDial
+from hermes.net.dial import Dial
 
 _MOST_STDIN = 64 << 20
 
 
-def open_local(settings: Settings, clock: Clock, *, environment: Mapping[str, str] | None = None) -> "LocalMachine":
-    """Return this machine, to be entered: `async with open_local(settings, clock) as machine`."""
-    return LocalMachine(settings, clock, process_environment() if environment is None else environment)
+def open_local(
+    settings: Settings, clock: Clock, *, environment: Mapping[str, str] | None = None, dial: Dial | None = None
+) -> "LocalMachine":
+    """Return this machine, to be entered: `async with open_local(settings, clock) as machine`.
+
+    `dial` reaches the hosts that were judged; without it only the internet and what is listed are.
+    """
+    outer = process_environment() if environment is None else environment
+    return LocalMachine(settings, clock, outer, dial or CheckedDial(parse_listed(settings.sandbox.listed)))
 
 
 class LocalMachine:
@@ -40,10 +51,11 @@ class LocalMachine:
 
     name = "local"
 
-    def __init__(self, settings: Settings, clock: Clock, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, clock: Clock, environment: Mapping[str, str], dial: Dial) -> None:
         self._settings = settings
         self._clock = clock
         self._environment = dict(environment)
+        self._dial = dial
         self._sessions: dict[str, Session] = {}
         self._stack = AsyncExitStack()
         self.files = LocalFiles()
@@ -59,6 +71,8 @@ class LocalMachine:
         await self._stack.__aexit__(kind, error, trace)
         for session in self._sessions.values():
             remove_session(session)
+        for network in self._launcher.spare:
+            network.close()
 
     @property
     def protection(self) -> Protection:
@@ -67,7 +81,7 @@ class LocalMachine:
 
     def describe(self) -> str:
         """One line for people."""
-        return self._launcher.ability.said
+        return self._launcher.describe()
 
     async def run(self, command: Command, show: Output) -> Finished:
         """Run to the end, or to the time-out."""
@@ -76,16 +90,19 @@ class LocalMachine:
         session = self._session(command.session)
         capture = self._capture(session, show)
         began = self._clock.monotonic()
-        is_sandboxed = self._launcher.is_sandboxed(command.mode)
+        is_sandboxed = await self._prepare(command, session)
+        broker = self._broker(command)
         mark = self._clock.new_id()
         with _pipe() as (hearing, telling), ExitStack() as stack:
             stack.callback(capture.close)
+            network = _lent(session, stack) if is_sandboxed else Network()
             launch = stack.enter_context(
-                self._launcher.launch(command, session, mark=mark, told=telling.fileno(), network=Network())
+                self._launcher.launch(command, session, mark=mark, told=telling.fileno(), network=network)
             )
+            beside = self._beside(command, session, capture, broker, network)
             async with open_child(launch) as running:
                 telling.close()
-                ending = await _run_to_end(running, command, capture, hearing.fileno())
+                ending = await _run_to_end(running, command, capture, hearing.fileno(), beside)
         state = None if ending.is_timed_out else shell.parse_state(ending.said)
         if state is not None:
             session.leave(state, is_sandboxed=is_sandboxed)
@@ -97,6 +114,7 @@ class LocalMachine:
             cwd=state.cwd if state is not None else command.cwd,
             is_timed_out=ending.is_timed_out,
             spilled=capture.spilled,
+            denied_hosts=broker.denied,
         )
 
     async def spawn(self, command: Command) -> ProcessState:
@@ -106,13 +124,16 @@ class LocalMachine:
             raise LimitReached(
                 f"the session has {self._settings.terminal.background} background processes; end one of them first"
             )
+        is_sandboxed = await self._prepare(command, session)
         mark = self._clock.new_id()
         with ExitStack() as stack:
+            network = _lent(session, stack) if is_sandboxed else Network()
             launch = stack.enter_context(
-                self._launcher.launch(command, session, mark=mark, told=None, network=Network(), has_stdin=True)
+                self._launcher.launch(command, session, mark=mark, told=None, network=network, has_stdin=True)
             )
             capture = self._capture(session, None)
-            return await self._background.start(command, launch, capture, stack.pop_all())
+            beside = self._beside(command, session, capture, self._broker(command), network)
+            return await self._background.start(command, launch, capture, stack.pop_all(), beside)
 
     def processes(self, session: str) -> list[ProcessState]:
         """The background processes of a session, ended ones included."""
@@ -144,8 +165,32 @@ class LocalMachine:
 
     def _session(self, name: str) -> Session:
         if name not in self._sessions:
-            self._sessions[name] = open_session(name, self._settings.home)
+            self._sessions[name] = open_session(name, self._settings.home, self._launcher.network())
         return self._sessions[name]
+
+    async def _prepare(self, command: Command, session: Session) -> bool:
+        """Get ready what a sandbox needs; say whether the command gets one."""
+        is_sandboxed = self._launcher.is_sandboxed(command.mode)
+        if is_sandboxed and session.network is not None:
+            await session.network.prepare()
+        return is_sandboxed
+
+    def _broker(self, command: Command) -> Broker:
+        bounds = Bounds(bytes=self._settings.sandbox.network_bytes)
+        return Broker(command.may_connect or nobody, self._dial, bounds)
+
+    def _beside(self, command: Command, session: Session, capture: Capture, broker: Broker, network: Network) -> Beside:
+        guard = self._launcher.guard(command, session)
+
+        async def beside(child: Child) -> None:
+            async with anyio.create_task_group() as group:
+                if network.listener is not None:
+                    group.start_soon(broker.serve, network.listener)
+                why = await guard.watch(child)
+                capture.take(f"\nhermes: {why}\n".encode())
+                child.kill()
+
+        return beside
 
     def _capture(self, session: Session, show: Output | None) -> Capture:
         terminal = self._settings.terminal
@@ -168,7 +213,11 @@ def _pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
         yield hearing, telling
 
 
-async def _run_to_end(running: Child, command: Command, capture: Capture, hearing: int) -> _Ending:
+def _lent(session: Session, stack: ExitStack) -> Network:
+    return stack.enter_context(session.network.lend()) if session.network is not None else Network()
+
+
+async def _run_to_end(running: Child, command: Command, capture: Capture, hearing: int, beside: Beside) -> _Ending:
     done, said = anyio.Event(), bytearray()
     code = 0
 
@@ -188,6 +237,7 @@ async def _run_to_end(running: Child, command: Command, capture: Capture, hearin
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
         group.start_soon(pump, hearing, hear)
+        group.start_soon(beside, running)
         if command.stdin:
             group.start_soon(feed)
         with anyio.move_on_after(command.timeout.total_seconds()):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes.domain.machine import Command
+from hermes.machines.network import SessionNetwork
 from hermes.machines.sandbox import Folders
 from hermes.machines.shell import ShellState
 
@@ -23,6 +24,7 @@ class Session:
     folder: Path
     states: dict[bool, ShellState] = field(default_factory=dict)
     asked: dict[bool, Path] = field(default_factory=dict)
+    network: SessionNetwork | None = None
 
     @property
     def folders(self) -> Folders:
@@ -49,10 +51,10 @@ class Session:
         self.states[is_sandboxed] = state
 
 
-def open_session(name: str, home: Path) -> Session:
+def open_session(name: str, home: Path, network: SessionNetwork | None) -> Session:
     """Make the folders of a session, for us only."""
     folder = home / "machines" / "local" / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-    session = Session(name, folder)
+    session = Session(name, folder, network=network)
     for place in (session.folders.home, session.folders.temporary, session.spill):
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     return session
@@ -60,5 +62,7 @@ def open_session(name: str, home: Path) -> Session:
 
 def remove_session(session: Session) -> None:
     """Remove what a session's commands kept outside the workspace; its long outputs stay."""
+    if session.network is not None:
+        session.network.close()
     for place in (session.folders.home, session.folders.temporary):
         shutil.rmtree(place, ignore_errors=True)

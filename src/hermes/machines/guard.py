@@ -1,0 +1,60 @@
+"""Looks at a running command now and then: whether it fills the disk, or takes more than it may.
+
+Invariant: a command that is ended for this is told why, as the last line of its output.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from hermes.machines import family
+from hermes.machines.child import Child
+
+_EVERY = 0.25
+_SLACK = 1 << 20
+"""Others write to the disk as well; so little is not held against a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What to look at. `memory` and `processes` are None where the kernel sees to them."""
+
+    places: Sequence[Path]
+    free_bytes: int
+    memory: int | None = None
+    processes: int | None = None
+
+    async def watch(self, child: Child) -> str:
+        """Return why the command must end, as soon as it must."""
+        free = {place: _free(place) for place in self.places}
+        while True:
+            await anyio.sleep(_EVERY)
+            for place, before in free.items():
+                now = _free(place)
+                if now < self.free_bytes and now < before - _SLACK:
+                    return f"ended: less than {self.free_bytes:,} bytes are left on the disk it writes to"
+            if self.memory is not None and self.processes is not None:
+                members = family.descendants(child.pid)
+                if len(members) > self.processes:
+                    return f"ended: it has more than {self.processes:,} processes"
+                if sum(_memory(who.pid) for who in members) > self.memory:
+                    return f"ended: it uses more than {self.memory:,} bytes of memory"
+
+
+def _free(place: Path) -> int:
+    with suppress(OSError):
+        found = os.statvfs(place)
+        return found.f_bavail * found.f_frsize
+    # What is gone cannot be filled.
+    return 1 << 62
+
+
+def _memory(pid: int) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        resident, shared = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1:3]
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
