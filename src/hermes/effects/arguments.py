@@ -1,7 +1,7 @@
 """From a typed record to the JSON schema that a model is shown, and from what a model wrote to the record.
 
 Invariant: a record that is returned has only known fields, of the declared types; what a model gets wrong in a harmless
-way ("5" for 5, null for a default, one text for a list) is mended, everything else is named.
+way ("5" for 5, null for a default, one text for a list, a number beyond its bound) is mended, everything else is named.
 """
 
 import difflib
@@ -124,7 +124,7 @@ def _mend(value: JSON, kind: object) -> JSON:
     """Return what was meant: a list that came as its only item or as JSON in a text, a whole number as a float."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _mend(value, inner[0])
+        return _within(_mend(value, inner[0]), inner[1:])
     if origin in (Union, types.UnionType):
         return _mend(value, next(one for one in inner if one is not type(None)))
     if origin in _LISTS:
@@ -136,6 +136,17 @@ def _mend(value: JSON, kind: object) -> JSON:
     if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return value
+
+
+def _within(value: JSON, notes: Sequence[object]) -> JSON:
+    """Return the number, or the bound that it is beyond: the answer says how much it holds."""
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value[:19])
+    bounds = next((note for note in notes if isinstance(note, msgspec.Meta) and note.ge is not None), None)
+    if bounds is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    least = max(value, bounds.ge if bounds.ge is not None else value)
+    return min(least, bounds.le) if bounds.le is not None else least
 
 
 def _mend_list(value: JSON, item: object) -> JSON:

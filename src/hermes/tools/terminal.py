@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from hermes.domain.errors import Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.machine import Command, Finished, Machine
 from hermes.domain.session import SessionId
-from hermes.domain.tool import Outcome, ToolContext, ToolFailed
+from hermes.domain.tool import Outcome, ToolContext
 from hermes.effects.spill import Spill, clip
 from hermes.effects.tool import Effects, FunctionTool, answer, tool
 from hermes.tools.notices import Notices
@@ -48,12 +48,12 @@ class Shells:
     """Where the shell of each session stands, and which background processes nothing holds. Bounded."""
 
     folders: OrderedDict[SessionId, Path]
-    unheld: OrderedDict[str, None]
+    unheld: set[str]
 
     @classmethod
     def none(cls) -> "Shells":
         """No session has run anything."""
-        return cls(OrderedDict(), OrderedDict())
+        return cls(OrderedDict(), set())
 
     def stand(self, session: SessionId, folder: Path) -> None:
         """A command left the shell there."""
@@ -61,6 +61,15 @@ class Shells:
         self.folders.move_to_end(session)
         while len(self.folders) > _MOST_SESSIONS:
             self.folders.popitem(last=False)
+
+    def leave_unheld(self, process: str) -> None:
+        """A background process runs with nothing to hold it."""
+        self.unheld.add(process)
+
+    def forget(self, session: SessionId, processes: Iterable[str]) -> None:
+        """The session has ended."""
+        self.folders.pop(session, None)
+        self.unheld.difference_update(processes)
 
 
 def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionTool:
@@ -91,14 +100,14 @@ def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionToo
         command = _command(arguments, effects, context)
         if arguments.background:
             return await _start(arguments, command, context)
-        done = await context.machine.run(command, _last_line(context))
+        done = await context.machine.run(command, _Progress(context))
         shells.stand(context.session, done.cwd)
         return await _answer(done, arguments, context)
 
     async def _start(arguments: Terminal, command: Command, context: ToolContext) -> Outcome:
         state = await context.machine.spawn(command)
         if context.machine.protection != "sandbox" or command.mode == "full":
-            shells.unheld[state.id] = None
+            shells.leave_unheld(state.id)
         notices.watch(
             context.machine,
             state,
@@ -166,10 +175,6 @@ def readable(raw: bytes) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _last_line(context: ToolContext) -> "_Progress":
-    return _Progress(context)
-
-
 class _Progress:
     """Shows the last line of a command's output, at most once a second."""
 
@@ -185,11 +190,3 @@ class _Progress:
             return
         self._next = now + 1
         self._context.progress(_COLOURS.sub("", line)[:200])
-
-
-def refuse_unknown(process: str, context: ToolContext) -> ToolFailed | None:
-    """A process of another session is none here."""
-    known = [one.id for one in context.machine.processes(context.session)]
-    if process in known:
-        return None
-    return ToolFailed(f"there is no background process {process!r} here; there are: {', '.join(known) or 'none'}")
