@@ -31,7 +31,7 @@ from hermes.effects.spill import Spill
 from hermes.effects.tool import tool
 from hermes.effects.toolset import Tools
 from hermes.jobs.lane import Lane
-from hermes.machines.local import LocalMachine
+from hermes.machines.local import LocalMachine, open_local
 from hermes.testing.clock import NOON, FakeClock
 from hermes.testing.world import World, open_world
 
@@ -203,7 +203,7 @@ def make_desk(tmp_path: Path, database_url: str) -> MakeDesk:
         home.mkdir(exist_ok=True)
         workspace.mkdir(exist_ok=True)
         clock = FakeClock()
-        machine = LocalMachine(Settings(home=home), clock, {})
+        machine = open_local(Settings(home=home), clock, environment={})
         async with open_world(database_url, tmp_path, clock=clock) as world, machine:
             yield Desk(world, machine, home, workspace, **options)  # type: ignore[arg-type] # fields of Desk
 

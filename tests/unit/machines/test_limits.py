@@ -1,5 +1,6 @@
 """What a command may use, and how one that wants more ends."""
 
+import os
 import resource
 import shutil
 import time
@@ -67,6 +68,8 @@ async def test_many_who_together_take_too_much_memory_do_not_get_it(bounded: Pla
 
 
 async def test_a_fork_bomb_is_held(bounded: Place) -> None:
+    if os.getuid() == 0 and bounded.machine._launcher.cgroups is None:
+        pytest.skip("the kernel does not count what root starts; only a control group holds it")
     began = time.monotonic()
     await bounded.sh(BOMB, seconds=2)
     assert time.monotonic() - began < 30

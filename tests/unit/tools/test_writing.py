@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.tools.conftest import Hand, Person
 
-from hermes.domain.approval import Approval
+from hermes.domain.approval import Approval, Decision
 
 pytestmark = pytest.mark.anyio
 
