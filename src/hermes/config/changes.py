@@ -86,6 +86,8 @@ class Editor:
         from hermes.config.document import Document
 
         wanted = self._values(self._read(CONFIG, config)) | {one.key: value}
+        if whole := self.schema.whole(one.section):
+            config = lines.spread(Document(self.home / CONFIG, config), whole)
         candidates = lines.put(Document(self.home / CONFIG, config), one.key, lines.scalar(one.kind, text))
         return self._choose(CONFIG, config, candidates, wanted)
 
@@ -97,6 +99,8 @@ class Editor:
 
         wanted = self._values(self._read(CONFIG, config))
         wanted.pop(one.key, None)
+        if one.about.is_whole:
+            config = lines.spread(Document(self.home / CONFIG, config), one.key)
         return self._choose(CONFIG, config, lines.drop(Document(self.home / CONFIG, config), one.key), wanted)
 
     def _with_variable(self, one: Setting, name: str, dotenv: str, text: str, value: object) -> str:

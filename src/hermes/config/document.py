@@ -90,6 +90,8 @@ class Document:
                 mistakes.append(f"{self.at(top.key)}: unknown key {section!r}{_hint_at_top(section, schema)}")
             elif isinstance(top.node, yaml.MappingNode):
                 found |= self._in_section(section, top.node, schema, mistakes)
+            elif (whole := schema.whole(section)) and _is_text(top.node):
+                found[whole] = top
             elif not _is_null(top.node):
                 mistakes.append(f"{self.at(top.node)}: expected settings under {section!r}, got {_what(top.node)}")
         return found

@@ -49,6 +49,17 @@ def drop(document: Document, key: str) -> Iterator[str]:
         yield _drop_again(document.text, section, name)
 
 
+def spread(document: Document, key: str) -> str:
+    """Return the text with a section that is written as one value, `model: NAME`, as a section with that `key`."""
+    section, _, name = key.partition(".")
+    top = _children(document.root).get(section)
+    if top is None or not isinstance(top.node, yaml.ScalarNode) or not top.node.value:
+        return document.text
+    start, column = top.node.start_mark.index, top.key.start_mark.column
+    before = document.text[:start].rstrip(" ")
+    return f"{before}\n{' ' * column}  {name}: {document.text[start:]}"
+
+
 def put_variable(text: str, names: Sequence[str], name: str, value: str) -> Iterator[str]:
     """Offer a `.env` in which `name` has this value and none of the other `names` is there."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

@@ -13,13 +13,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a field's metadata says of a setting. `check` raises ValueError with what was expected."""
+    """What a field's metadata says of a setting. `check` raises ValueError with what was expected.
+
+    `is_whole` lets a file give the setting as the section itself: `model: NAME` for `model: {default: NAME}`.
+    """
 
     doc: str
     names: tuple[str, ...] = ()
     at_least: Any = None
     at_most: Any = None
     check: Callable[[Any], None] | None = None
+    is_whole: bool = False
 
 
 def setting(default: T, about: About) -> T:
@@ -83,6 +87,10 @@ class Schema:
 
     sections: Mapping[str, type[Any]]
     settings: Mapping[str, Setting]
+
+    def whole(self, section: str) -> str | None:
+        """Return the key that a section written as one value gives, if it may be written so."""
+        return next((s.key for s in self.settings.values() if s.section == section and s.about.is_whole), None)
 
     def in_section(self, section: str) -> tuple[str, ...]:
         """Return the names of one section."""

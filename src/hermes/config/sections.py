@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Literal
 
 from hermes.config.schema import About, setting
-from hermes.config.secret import Url
+from hermes.config.secret import Secret, Url
 
 
 def _known_zone(name: str) -> None:
@@ -223,4 +223,97 @@ class Sandbox:
     )
     network_bytes: int = setting(
         10_000_000_000, About("How many bytes a command may move over the network.", at_least=1_000_000)
+    )
+
+
+def _http_url(url: str) -> None:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("expected an address such as https://host/v1")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("expected an address without a password or a query; the key is model.api_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which model is asked, and how. In config.yaml `model: NAME` alone is enough."""
+
+    default: str = setting(
+        "",
+        About("The model: a name, or provider/name. Without it, that of the first provider with a key.", is_whole=True),
+    )
+    provider: str = setting("", About("Who offers it, such as openrouter, anthropic, ollama or custom."))
+    base_url: str | None = setting(
+        None,
+        About("Where it is offered, when not at its provider's own address: http://HOST:PORT/v1.", check=_http_url),
+    )
+    api_key: Secret | None = setting(None, About("The key for base_url or provider."))
+    context_length: int | None = setting(
+        None, About("How many tokens it can read, when Hermes does not know.", at_least=1_000, at_most=100_000_000)
+    )
+    max_tokens: int | None = setting(None, About("How many tokens an answer may have.", at_least=1))
+    temperature: float | None = setting(
+        None, About("How freely it chooses its words; the provider's own without it.", at_least=0.0, at_most=2.0)
+    )
+    reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = setting(
+        "", About("How long it thinks before it answers.")
+    )
+    attempts: int = setting(4, About("How often a call is tried before it fails.", at_least=1, at_most=100))
+    connect_timeout: timedelta = setting(
+        timedelta(seconds=10), About("How long to wait for a connection.", at_least=timedelta(milliseconds=10))
+    )
+    first_timeout: timedelta = setting(
+        timedelta(minutes=5),
+        About(
+            "How long to wait for the first of an answer; a local model reads slowly.",
+            at_least=timedelta(milliseconds=10),
+        ),
+    )
+    idle_timeout: timedelta = setting(
+        timedelta(minutes=2),
+        About("How long to wait for more of an answer that has begun.", at_least=timedelta(milliseconds=10)),
+    )
+    timeout: timedelta = setting(
+        timedelta(minutes=30), About("How long one call may take in all.", at_least=timedelta(milliseconds=10))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Vendors:
+    """Keys and addresses of those who offer models. One key is enough."""
+
+    openrouter_key: Secret | None = setting(None, About("The key for OpenRouter.", names=("OPENROUTER_API_KEY",)))
+    openrouter_url: str | None = setting(
+        None, About("Another address for it.", names=("OPENROUTER_BASE_URL",), check=_http_url)
+    )
+    anthropic_key: Secret | None = setting(None, About("The key for Anthropic.", names=("ANTHROPIC_API_KEY",)))
+    anthropic_url: str | None = setting(
+        None, About("Another address for it.", names=("ANTHROPIC_BASE_URL",), check=_http_url)
+    )
+    openai_key: Secret | None = setting(None, About("The key for OpenAI.", names=("OPENAI_API_KEY",)))
+    openai_url: str | None = setting(
+        None,
+        About(
+            "Another address for it, or of any server that speaks alike.", names=("OPENAI_BASE_URL",), check=_http_url
+        ),
+    )
+    nous_key: Secret | None = setting(None, About("The key for Nous Research.", names=("NOUS_API_KEY",)))
+    nous_url: str | None = setting(None, About("Another address for it.", names=("NOUS_BASE_URL",), check=_http_url))
+    deepseek_key: Secret | None = setting(None, About("The key for DeepSeek.", names=("DEEPSEEK_API_KEY",)))
+    deepseek_url: str | None = setting(
+        None, About("Another address for it.", names=("DEEPSEEK_BASE_URL",), check=_http_url)
+    )
+    ollama_url: str | None = setting(
+        None, About("Where Ollama listens, when not on this machine: http://HOST:11434/v1.", check=_http_url)
+    )
+    lmstudio_url: str | None = setting(
+        None, About("Where LM Studio listens, when not on this machine: http://HOST:1234/v1.", check=_http_url)
+    )
+    vllm_url: str | None = setting(
+        None, About("Where vLLM listens, when not on this machine: http://HOST:8000/v1.", check=_http_url)
+    )
+    llamacpp_url: str | None = setting(
+        None, About("Where llama.cpp listens, when not on this machine: http://HOST:8080/v1.", check=_http_url)
     )

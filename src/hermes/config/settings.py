@@ -16,11 +16,13 @@ from hermes.config.sections import (
     Events,
     Jobs,
     Logging,
+    Model,
     Redis,
     Sandbox,
     Terminal,
     Time,
     User,
+    Vendors,
 )
 
 
@@ -44,6 +46,8 @@ class Settings:
     user: User = field(default_factory=User)
     terminal: Terminal = field(default_factory=Terminal)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    model: Model = field(default_factory=Model)
+    vendors: Vendors = field(default_factory=Vendors)
     given: Mapping[str, tuple[Given, ...]] = field(default_factory=dict, repr=False)
     notices: tuple[str, ...] = field(default=(), repr=False)
     variables: Mapping[str, Secret] = field(default_factory=dict, repr=False)

@@ -1,0 +1,1 @@
+"""What is known beforehand: vendors, and the windows and prices of their models."""

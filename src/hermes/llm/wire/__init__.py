@@ -1,0 +1,1 @@
+"""One wire format each: how a request is written and how its answer is read."""
