@@ -32,6 +32,8 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("chat", "hermes.cli.chat", "ask, and watch the work"),
+    Command("sessions", "hermes.cli.sessions", "past conversations: list, show, search, go back, export, forget"),
     Command("up", "hermes.cli.up", "run everything that is configured until stopped"),
     Command("doctor", "hermes.cli.doctor", "look at this installation and say what is missing"),
     Command("config", "hermes.cli.config", "show, explain and change settings"),
@@ -41,6 +43,8 @@ COMMANDS = (
     Command("cron", "hermes.cli.cron", "schedules: what is done when"),
     Command("keys", "hermes.cli.keys", "API keys: create, list, revoke"),
 )
+
+ONESHOT = Command("-z", "hermes.cli.oneshot", "ask once, print the answer alone")
 
 EXIT_CODES: tuple[tuple[type[HermesError], int], ...] = (
     (Misconfigured, 3),
@@ -72,13 +76,19 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(overview())
         return 0
     command = next((c for c in COMMANDS if c.name == arguments[0]), None)
+    if arguments[0].startswith("-"):
+        return _call(ONESHOT, arguments, "hermes")
     if command is None:
         sys.stderr.write(unknown(arguments[0]))
         return USAGE
+    return _call(command, arguments[1:], f"hermes {command.name}")
+
+
+def _call(command: Command, words: Sequence[str], name: str) -> int:
     module = importlib.import_module(command.module)
-    parser = argparse.ArgumentParser(prog=f"hermes {command.name}", description=module.__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=name, description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
-    return int(module.run(parser.parse_args(arguments[1:])))
+    return int(module.run(parser.parse_args(words)))
 
 
 def _judge(error: HermesError | OSError | KeyboardInterrupt) -> int:
@@ -132,9 +142,10 @@ def overview() -> str:
     width = max(len(c.name) for c in COMMANDS)
     lines = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
     return (
-        "usage: hermes COMMAND …\n\n"
+        "usage: hermes COMMAND …\n       hermes -z PROMPT …\n\n"
         "Hermes carries messages between people, agents and services, and loses none.\n\n"
         f"commands:\n{lines}\n\n"
+        "  hermes -z PROMPT       ask once, print the answer alone\n"
         "  hermes COMMAND --help  what a command can do\n"
         "  hermes --version       which Hermes this is\n"
     )

@@ -68,11 +68,13 @@ class LocalMachine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
-        for session in self._sessions.values():
-            remove_session(session)
-        for network in self._launcher.spare:
-            network.close()
+        try:
+            await self._stack.__aexit__(kind, error, trace)
+        finally:
+            for session in self._sessions.values():
+                remove_session(session)
+            for network in self._launcher.spare:
+                network.close()
 
     @property
     def protection(self) -> Protection:

@@ -14,6 +14,18 @@ from hermes.config.variables import process_environment
 
 WITH_ACTIONS = {
     "config": ("show", "get", "set", "unset", "explain", "path", "edit", "check"),
+    "sessions": (
+        "list",
+        "show",
+        "search",
+        "rename",
+        "branch",
+        "undo",
+        "usage",
+        "export",
+        "delete",
+        "prune",
+    ),
     "db": ("status", "migrate", "backup", "restore", "check"),
     "jobs": ("list", "show", "retry", "cancel", "dead", "put"),
     "events": ("tail", "show"),

@@ -1,0 +1,199 @@
+"""The assistant of this installation: a model, its tools, this machine and the rules of the house, wired together.
+
+Invariant: whoever opens closes; when the block is left, no process of its sessions is alive.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hermes.agent.agent import Agent
+from hermes.agent.beginning import Parts
+from hermes.agent.compaction import Terms
+from hermes.agent.export import JsonLog
+from hermes.agent.house import House
+from hermes.agent.model import Model
+from hermes.agent.recall import recall
+from hermes.agent.session import Sessions
+from hermes.agent.turn import Ended, Turn
+from hermes.app.core import App
+from hermes.config.settings import secrets
+from hermes.config.variables import process_environment
+from hermes.domain.clock import to_micros
+from hermes.domain.errors import NotFound
+from hermes.domain.machine import Machine
+from hermes.domain.model import Provider, Reply, Request, Show
+from hermes.domain.principal import Principal
+from hermes.domain.session import Session
+from hermes.domain.tool import Toolset, ToolSpec
+from hermes.effects.approving import Gate, StoredMemory
+from hermes.effects.budget import Limits
+from hermes.effects.executor import Executor, Surroundings
+from hermes.effects.places import Grounds
+from hermes.effects.spill import Spill
+from hermes.effects.toolset import combined, equipped, filtered
+from hermes.jobs.lane import Lane
+from hermes.llm.asking import ask
+from hermes.llm.choice import choose
+from hermes.llm.opening import open_provider
+from hermes.llm.prices import cost
+from hermes.machines.local import open_local
+from hermes.store import ledger
+from hermes.telemetry.redactor import Redactor
+from hermes.tools import built_in
+
+_log = logging.getLogger("hermes.app")
+_DOLLAR = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of an assistant, where it differs from the settings. `toolsets` names tools or toolsets."""
+
+    model: str | None = None
+    toolsets: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    platform: str = "cli"
+
+
+class Assistant:
+    """An assistant that is ready to work."""
+
+    def __init__(
+        self, app: App, agent: Agent, sessions: Sessions, model: Provider, specs: tuple[ToolSpec, ...]
+    ) -> None:
+        self._app = app
+        self._agent = agent
+        self._log = JsonLog(app.settings.home / "sessions")
+        self.sessions = sessions
+        self.model_name = model.name
+        self.specs = specs
+
+    def turn(self, principal: Principal, session: Session, workspace: Path) -> Turn:
+        """Return a turn as the settings have it, to be filled in."""
+        settings = self._app.settings
+        budget = settings.budget
+        limits = Limits(
+            steps=settings.agent.max_turns,
+            tokens=budget.run_tokens,
+            cost=None if budget.run_cost is None else int(budget.run_cost * _DOLLAR),
+            seconds=None if budget.run_time is None else budget.run_time.total_seconds(),
+        )
+        return Turn(
+            principal=principal,
+            session=session,
+            parts=(),
+            workspace=workspace,
+            mode=settings.terminal.mode,
+            limits=limits,
+        )
+
+    async def run(self, turn: Turn) -> Ended:
+        """Take a turn within what the session and the day may still cost."""
+        ended = await self._agent.run(replace(turn, limits=await self._within(turn)))
+        if self._app.settings.agent.json_logs:
+            await self._note(ended)
+        return ended
+
+    async def _within(self, turn: Turn) -> Limits:
+        """Lower the limit of a run's cost to what is left."""
+        budget, limits = self._app.settings.budget, turn.limits
+        left = [] if limits.cost is None else [limits.cost]
+        if budget.session_cost is not None:
+            used = await self.sessions.usage(turn.principal, turn.session.id)
+            left.append(max(int(budget.session_cost * _DOLLAR) - used.cost, 0))
+        if budget.day_cost is not None:
+            since = to_micros(self._app.clock.now() - timedelta(days=1))
+            spent = await self._app.store.read(lambda tx: ledger.since(tx, turn.principal, since))
+            left.append(max(int(budget.day_cost * _DOLLAR) - spent.cost, 0))
+        return replace(limits, cost=min(left)) if left else limits
+
+    async def _note(self, ended: Ended) -> None:
+        try:
+            await anyio.to_thread.run_sync(self._log.add, ended.session, ended.messages)
+        except OSError as error:
+            # Derived, and not worth an answer: the database has it all.
+            _log.warning("a session's log could not be written", extra={"fields": {"error": str(error)}})
+
+
+@asynccontextmanager
+async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[Assistant]:
+    """Open a model and a machine, and put the assistant together."""
+    wish = wish or Wish()
+    settings, clock = app.settings, app.clock
+    choice = choose(settings, wish.model)
+    async with open_provider(choice, settings, clock) as provider, open_local(settings, clock) as machine:
+        lane = Lane.of_this_process(app.store, settings.jobs.lease)
+        sessions = Sessions(app.store, clock, lane)
+        spill = Spill(settings.home, clock)
+        tools = built_in(spill)
+        hands = _hands(app, wish, (*tools.toolsets, recall(sessions)), spill)
+
+        async def asking(request: Request, show: Show) -> Reply:
+            return await ask(provider, request, show, clock=clock, attempts=settings.model.attempts)
+
+        agent = Agent(
+            Parts(
+                store=app.store,
+                clock=clock,
+                lane=lane,
+                model=Model(provider, asking, cost),
+                hands=hands,
+                machine=machine,
+                house=_house(app, machine),
+                compaction=_terms(app),
+                watches=lambda: (app.bus.show,) if app.bus.is_watched else (),
+                hear=tools.notices.drain,
+            )
+        )
+        yield Assistant(app, agent, sessions, provider, hands.specs)
+
+
+def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
+    """Give the tools that are wanted and can be had, behind the one choke point."""
+    settings = app.settings
+    every = combined(toolsets)
+    wanted = filtered(every, lambda spec: _is_wanted(wish, spec))
+    if wish.toolsets is not None:
+        known = {name for tool in every.tools() for name in (tool.spec.name, tool.spec.toolset)}
+        unknown = [name for name in wish.toolsets if name not in known]
+        if unknown:
+            raise NotFound(f"there is no tool or toolset {unknown[0]!r}; there is {', '.join(sorted(known))}")
+    grounds = Grounds(
+        home=Path(os.path.realpath(settings.home)),
+        user_home=Path(os.path.realpath(Path.home())),
+        runs_from=tuple(Path(os.path.realpath(place)) for place in (sys.prefix, Path(__file__).parents[1])),
+        listed=settings.sandbox.listed,
+    )
+    around = Surroundings(
+        grounds,
+        Gate(StoredMemory(app.store), None, app.clock),
+        spill,
+        clean=Redactor(secrets(settings)).clean,
+    )
+    return Executor(equipped(wanted, process_environment()), around)
+
+
+def _is_wanted(wish: Wish, spec: ToolSpec) -> bool:
+    names = {spec.name, spec.toolset}
+    return (wish.toolsets is None or not names.isdisjoint(wish.toolsets)) and names.isdisjoint(wish.without)
+
+
+def _terms(app: App) -> Terms:
+    given = app.settings.compression
+    return Terms(given.enabled, given.threshold, given.target_ratio, given.protect_first_n, given.protect_last_n)
+
+
+def _house(app: App, machine: Machine) -> House:
+    given = app.settings.user
+    user = {"name": given.name, "time zone": app.settings.time.zone, "about": given.about}
+    known = {name: value for name, value in user.items() if value and (name != "time zone" or given.name)}
+    return House(app.settings.home, app.clock, machine, known, app.settings.agent.context_files)
