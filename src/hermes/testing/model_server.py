@@ -17,7 +17,7 @@ from hermes.domain.model import ContextOverflow
 from hermes.testing.model_wires import AnthropicScribe, ChatScribe, wrong_in_anthropic, wrong_in_chat
 from hermes.testing.turn import Fail, Say, Turn
 
-_STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +160,20 @@ async def play(stream: ByteStream, asked: Asked, turn: Say, number: int, *, is_c
         events = list(scribe.stream(turn, with_usage=bool(options.get("include_usage"))))
     else:
         events = list(scribe.stream(turn))
-    await stream.send(_STREAM)
+    await stream.send(STREAM)
     for event in events[: -3 if is_cut else None]:
         if turn.pause:
             await anyio.sleep(turn.pause)
         await stream.send(chunk(event))
     if not is_cut:
         await stream.send(b"0\r\n\r\n")
+
+
+def good_events(asked: Asked) -> list[bytes]:
+    """Return the events of a good answer on the wire that was asked on: "Hello" and a few words."""
+    turn = Say("Hello from the fake model.", piece=5)
+    scribe = ChatScribe("fake-model", 1) if asked.is_chat else AnthropicScribe("fake-model", 1)
+    return list(scribe.stream(turn))
 
 
 def chunk(data: bytes) -> bytes:

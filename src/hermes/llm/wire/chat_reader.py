@@ -123,6 +123,8 @@ class ChatReader:
                     self.answer.say(delta.content)
                 if delta.tool_calls is not None or delta.content is None or delta.refusal:
                     self._rarer(delta)
+            elif choice.message is not None and not choice.index:
+                self._message(choice.message)
             if choice.finish_reason:
                 self._finish = choice.finish_reason
         if chunk.usage is not None:
@@ -139,16 +141,19 @@ class ChatReader:
         except (msgspec.DecodeError, UnicodeDecodeError):
             chunk = _leniently(body)
         if chunk.choices and chunk.choices[0].message is not None:
-            message = chunk.choices[0].message
-            self._rarer(message)
-            if message.content:
-                self.answer.say(message.content)
+            self._message(chunk.choices[0].message)
             self._finish = chunk.choices[0].finish_reason or "stop"
         self.usage = _counted(chunk.usage) if chunk.usage is not None else self.usage
         self.model = chunk.model or ""
         self.is_done = True
         if chunk.error:
             self.complaint = complaint_in({"error": chunk.error})
+
+    def _message(self, message: _Delta) -> None:
+        """Take all of an answer at once."""
+        self._rarer(message)
+        if message.content:
+            self.answer.say(message.content)
 
     def _rarer(self, delta: _Delta) -> None:
         """Take what a token of plain text does not have."""
