@@ -37,6 +37,18 @@ def many_writers(what: str) -> tuple[float, float]:
     return harness.worker("ours", what, "full", "19200", "64")["per_second"], bare["per_second"]
 
 
+def model_call(what: str, count: int, history: int) -> tuple[float, float]:
+    """CPU of a token or of a call; the server's is not counted."""
+    words = (what, str(count), str(history))
+    ours, floor = (harness.worker(who, *words, module="bench.model")["cpu_us"] for who in ("ours", "httpx"))
+    return ours, floor
+
+
+def model_calls(history: int, count: int, *, must: float, aim: float) -> Measure:
+    name = f"model call, {history:,} messages, CPU"
+    return Measure(name, "httpx2 + json", "us", "small", must, aim, lambda: model_call("calls", count, history))
+
+
 def appends(what: str, synchronous: str, *, must: float | None, aim: float | None) -> list[Measure]:
     name = f"{what}: append + commit, {synchronous.upper()}"
     return [
@@ -54,6 +66,10 @@ MEASURES = (
     Measure("event: 64 writers, FULL", "one by one", "/s", "large", None, None, lambda: many_writers("event")),
     *appends("event", "normal", must=None, aim=None),
     *appends("event", "full", must=None, aim=None),
+    Measure("streamed token, CPU", "httpx2", "us", "small", 0.5, 0.25, lambda: model_call("tokens", 20, 3)),
+    model_calls(10, 400, must=0.4, aim=0.2),
+    model_calls(1000, 100, must=0.4, aim=0.15),
+    model_calls(5000, 40, must=0.4, aim=0.15),
 )
 
 

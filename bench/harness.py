@@ -106,12 +106,12 @@ def cpu_of(command: Sequence[str | Path], times: int) -> float:
     return statistics.median(taken)
 
 
-def worker(*words: str) -> dict[str, float]:
+def worker(*words: str, module: str = "bench.store") -> dict[str, float]:
     """Run a part of the benchmark in a process of its own and return what it measured."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.store", *words], capture_output=True, text=True, env=ENVIRONMENT, check=False
+        [sys.executable, "-m", module, *words], capture_output=True, text=True, env=ENVIRONMENT, check=False
     )
     if done.returncode:
-        sys.exit(f"bench.store {' '.join(words)} failed:\n{done.stderr}")
+        sys.exit(f"{module} {' '.join(words)} failed:\n{done.stderr}")
     measured: dict[str, float] = json.loads(done.stdout)
     return measured

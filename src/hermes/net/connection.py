@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from hermes.net.response import Response, Terms
 from hermes.net.target import Target
 
+LARGE = 64 * 1024
+"""From here on another system call costs less than another copy."""
+
 
 class Connection(asyncio.Protocol):
     """A connection to one origin. `on_free` is called when it may be used again, `on_gone` once, when it is closed."""
@@ -42,8 +45,24 @@ class Connection(asyncio.Protocol):
         """Write a request and return its response, of which nothing is there yet."""
         assert self._transport is not None  # noqa: S101 - only an open connection is asked
         self._response = Response(target, self, terms, self._loop)
-        self._transport.writelines(pieces)
+        if max(map(len, pieces)) < LARGE:
+            self._transport.write(b"".join(pieces))
+        else:
+            self._write(pieces)
         return self._response
+
+    def _write(self, pieces: Sequence[bytes]) -> None:
+        """Write a long request without another copy of what is long in it."""
+        assert self._transport is not None  # noqa: S101 - only an open connection is asked
+        small: list[bytes] = []
+        for piece in pieces:
+            if len(piece) < LARGE:
+                small.append(piece)
+                continue
+            self._transport.write(b"".join(small))
+            small.clear()
+            self._transport.write(piece)
+        self._transport.write(b"".join(small))
 
     def abort(self) -> None:
         """Close at once."""
