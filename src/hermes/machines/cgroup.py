@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hermes.machines import family
+from hermes.machines.family import Identity
+
 _SECONDS = 10.0
 _JOIN = (
     'until [ "$1" = -- ]; do echo 0 > "$1/cgroup.procs" || exit 125; shift; done\n'
@@ -51,7 +54,7 @@ class Cgroups:
         self.clean()
         groups: list[Path] = []
         try:
-            groups.extend(parent.make(_PREFIX + name, memory, processes) for parent in self.parents)
+            groups.extend(parent.make(_named(name), memory, processes) for parent in self.parents)
             yield ("/bin/sh", "-c", _JOIN, "hermes", *map(str, groups), "--")
         finally:
             self._left.update(groups)
@@ -70,10 +73,7 @@ def find() -> Cgroups | None:
     for parents in _candidates():
         found = Cgroups(parents)
         for parent in parents:
-            for group in parent.folder.glob(_PREFIX + "*"):
-                # Left by a Hermes that crashed; one with somebody in it stays.
-                with suppress(OSError):
-                    group.rmdir()
+            _clear(parent.folder)
         with suppress(OSError, subprocess.SubprocessError):
             with found.of(f"trial-{os.getpid()}", memory=1 << 30, processes=100) as words:
                 done = subprocess.run(
@@ -82,6 +82,23 @@ def find() -> Cgroups | None:
             if done.returncode == 0:
                 return found
     return None
+
+
+def _named(name: str) -> str:
+    """Name a group by its owner, so that another Hermes leaves it alone while there is nobody in it yet."""
+    owner = family.identify(os.getpid())
+    return f"{_PREFIX}{os.getpid()}-{owner.began if owner else 0}-{name}"
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a Hermes that is no more has left; a group with somebody in it stays."""
+    for group in folder.glob(_PREFIX + "*"):
+        pid, _, rest = group.name.removeprefix(_PREFIX).partition("-")
+        began = rest.partition("-")[0]
+        is_named = pid.isdigit() and began.isdigit()
+        if not is_named or family.identify(int(pid)) != Identity(int(pid), int(began)):
+            with suppress(OSError):
+                group.rmdir()
 
 
 def _candidates() -> Iterator[tuple[_Parent, ...]]:

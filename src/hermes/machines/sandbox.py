@@ -37,6 +37,8 @@ _TOOLS = (
 )
 """Where people keep tools in their homes; there are no keys in these places."""
 _SECRET_NAMES = frozenset({".ssh", ".aws", ".gnupg", ".netrc", ".config", ".kube", ".docker", ".npmrc", ".pypirc"})
+_PROC_HIDDEN = frozenset({"keys", "key-users", "timer_list", "timer_stats", "sched_debug", "latency_stats"})
+"""What tells of others although everybody may read it."""
 _PROC_FOLDERS_TO_READ = frozenset({"sys", "self", "thread-self", "net", "mounts"})
 
 
@@ -189,6 +191,6 @@ def _of_proc() -> tuple[tuple[str, ...], tuple[str, ...]]:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             folders.append(entry.name)
-        elif not mode & 0o004 or mode & 0o222:
+        elif not mode & 0o004 or mode & 0o222 or entry.name in _PROC_HIDDEN:
             files.append(entry.name)
     return tuple(files), tuple(folders)

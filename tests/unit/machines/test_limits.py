@@ -90,6 +90,19 @@ async def test_the_groups_of_ended_commands_are_gone(bounded: Place) -> None:
         assert not groups._left
 
 
+def test_another_hermes_leaves_fresh_groups_alone_and_removes_those_of_the_dead() -> None:
+    groups = cgroup.find()
+    if groups is None:
+        pytest.skip("no control groups are ours")
+    folder = groups.parents[0].folder
+    left = folder / "hermes-1-1-left"
+    left.mkdir()
+    with groups.of("fresh", memory=1 << 30, processes=10) as words:
+        assert cgroup.find() is not None
+        assert all(Path(word).is_dir() for word in words if word.endswith("-fresh"))
+    assert not left.exists()
+
+
 def test_groups_that_cannot_be_made_are_not_offered(tmp_path: Path) -> None:
     groups = cgroup.Cgroups((cgroup._Parent(tmp_path / "none"),))
     with pytest.raises(OSError), groups.of("x", memory=1, processes=1):  # noqa: PT011 - whatever the system says
