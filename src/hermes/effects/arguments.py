@@ -131,8 +131,8 @@ def _mend(value: JSON, kind: object) -> JSON:
         return _mend_list(value, inner[0])
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    if is_dataclass(kind) and isinstance(value, str) and value.lstrip().startswith("{"):
-        return _decoded(value)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _mend_record(value, kind)
     if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return value
@@ -147,6 +147,15 @@ def _within(value: JSON, notes: Sequence[object]) -> JSON:
         return value
     least = max(value, bounds.ge if bounds.ge is not None else value)
     return min(least, bounds.le) if bounds.le is not None else least
+
+
+def _mend_record(value: JSON, record: type[Any]) -> JSON:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = _decoded(value)
+    if not isinstance(value, dict):
+        return value
+    hints = typing.get_type_hints(record, include_extras=True)
+    return {name: _mend(one, hints[name]) if name in hints else one for name, one in value.items()}
 
 
 def _mend_list(value: JSON, item: object) -> JSON:

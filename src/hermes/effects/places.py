@@ -25,6 +25,7 @@ _OF_THE_SYSTEM = _words("""
     /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh /etc/ssl/private
     /etc/krb5.keytab /proc /dev /run /sys /var/run /var/lib/private /boot
     """)
+_HOMES = (Path("/home"), Path("/Users"), Path("/root"))
 _FOR_ALL_TO_READ = tuple(Path(name) for name in ("/usr", "/lib", "/lib64", "/bin", "/sbin"))
 
 KEPT_FOLDERS = frozenset({".hermes", ".vscode", ".idea", ".cursor", ".zed", ".devcontainer"})
@@ -69,6 +70,11 @@ class Grounds:
         if path.is_relative_to(workspace):
             return False
         return any(path.is_relative_to(name) for name in _OF_THE_SYSTEM) or not _ANYWHERE.isdisjoint(path.parts)
+
+    def holds_secrets(self, folder: Path) -> bool:
+        """Whether below a folder there are keys, passwords, or files of Hermes."""
+        places = (self.home, *(self.user_home / name for name in _OF_A_HOME), *map(Path, _OF_THE_SYSTEM))
+        return any(place.is_relative_to(folder) for place in places) or folder in _HOMES
 
     def is_kept(self, path: Path, workspace: Path) -> bool:
         """Whether a person's own tools, or Hermes, would run what is written there."""

@@ -191,6 +191,8 @@ def _zone_of_reading(path: Path, situation: Situation) -> Zone:
         return "secret"
     if path.is_relative_to(situation.workspace):
         return "inside"
+    if situation.grounds.holds_secrets(path):
+        return "secret"
     return "public" if situation.grounds.is_public_reading(path) else "outside-read"
 
 

@@ -73,7 +73,7 @@ def _parsed(raw: bytes, search: Search, *, is_cut: bool, done: Finished) -> Matc
     folder = search.root if search.is_folder else search.root.parent
     text = raw.decode("utf-8", "surrogateescape")
     rows = _names(text, folder) if search.by_name or search.mode == "files_only" else _lines(text, folder, search)
-    if not rows and done.exit_code != 0 and text.strip() and "\0" not in text:
+    if not rows and text.strip() and "\0" not in text:
         raise Misconfigured(f"the pattern {search.pattern!r} was not understood: {text.strip()[:500]}")
     found = page(rows, search, "it took too long; name a folder or a file_glob" if done.is_timed_out else "")
     return Matches(found.rows, found.is_cut or is_cut, found.note)

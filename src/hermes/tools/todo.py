@@ -29,7 +29,7 @@ class Item:
 class Todo:
     """What `todo` takes; nothing shows the list."""
 
-    todos: Annotated[tuple[Item, ...] | None, Meta(max_length=100)] = None
+    todos: Annotated[tuple[Item, ...], Meta(max_length=100)] | None = None
     merge: Annotated[bool, "change or add these, keep the others"] = False
 
 

@@ -140,7 +140,7 @@ async def _in_file(status: FileStatus, pattern: re.Pattern[str], search: Search,
 
 
 def _matched(path: Path, raw: bytes, pattern: re.Pattern[str], search: Search) -> list[Match]:
-    lines = raw.decode("utf-8", "replace").split("\n")
+    lines = raw.decode("utf-8", "replace").removesuffix("\n").split("\n")
     hits = [number for number, line in enumerate(lines) if pattern.search(line[:_LONGEST_LINE])]
     if not hits or search.mode == "files_only":
         return [Match(path)] if hits else []

@@ -47,7 +47,7 @@ class Hand:
     session: str = "s"
     mode: Mode = "workspace"
     approver: Approver | None = None
-    more: Sequence[Toolset] = ()
+    toolsets: Sequence[Toolset] = ()
     lines: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     _parts: tuple[BuiltIn, Spill] | None = None
@@ -66,7 +66,7 @@ class Hand:
         parts, spill = self._made()
         grounds = Grounds(home=self.home.resolve(), user_home=Path.home())
         gate = Gate(OwnMemory(), self.approver, self.clock)
-        return Executor(combined([*parts.toolsets, *self.more]), Surroundings(grounds, gate, spill))
+        return Executor(combined(self.toolsets or parts.toolsets), Surroundings(grounds, gate, spill))
 
     def context(self) -> ToolContext:
         async def ask(question: str, choices: Sequence[str] = ()) -> str | None:
