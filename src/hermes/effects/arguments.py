@@ -140,9 +140,9 @@ def _mend(value: JSON, kind: object) -> JSON:
 
 def _within(value: JSON, notes: Sequence[object]) -> JSON:
     """Return the number, or the bound that it is beyond: the answer says how much it holds."""
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        value = int(value[:19])
     bounds = next((note for note in notes if isinstance(note, msgspec.Meta) and note.ge is not None), None)
+    if bounds is not None and isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value.strip()[:18])
     if bounds is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     least = max(value, bounds.ge if bounds.ge is not None else value)

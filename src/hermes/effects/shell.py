@@ -21,7 +21,8 @@ _ODD = re.compile(
 )
 _SPECIAL = re.compile(r"[*?\[\]{}~$`!\\]")
 _TRANSPARENT = {"program", "list", "pipeline", "redirected_statement"}
-_PUNCTUATION = {"&&", "||", ";", "|", "\n", ";;"}
+_PUNCTUATION = {"&&", "||", ";", "|", "\n"}
+_KEYWORDS = frozenset({"coproc", "time", "select", "function", "case", "until", "while"})
 
 
 def _words(text: str) -> list[str]:
@@ -136,7 +137,10 @@ def _walk(node: Node, depth: int) -> Iterator[tuple[str, list[str]]]:
         raise _Unclear
     match node.type:
         case "command":
-            yield "command", [_word(child) for child in node.children if child.type != "file_redirect"]
+            words = [_word(child) for child in node.children if child.type != "file_redirect"]
+            if words[0] in _KEYWORDS:
+                raise _Unclear
+            yield "command", words
             for child in node.children:
                 if child.type == "file_redirect":
                     yield from _redirect(child)
