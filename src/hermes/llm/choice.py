@@ -55,8 +55,8 @@ def choose(settings: Settings, name: str | None = None) -> Choice:
         raise Misconfigured(
             f"the provider {row.name!r} needs a base URL: `hermes config set model.base_url http://127.0.0.1:8080/v1`"
         )
-    if row.base_url and url != row.base_url and not row.is_local and row.wire == "chat":
-        # Somebody else who speaks alike, with a stranger's habits.
+    if row.name == "openai" and url != row.base_url and not settings.model.provider:
+        # OPENAI_BASE_URL is how people name anybody who speaks alike, with habits of their own.
         row = replace(row, quirks=_CUSTOM.quirks)
     key, key_from = _key(settings, row, is_own=is_own)
     if not key and row.needs_key and url == row.base_url:
@@ -68,6 +68,14 @@ def choose(settings: Settings, name: str | None = None) -> Choice:
             f"`hermes model set {row.name}/NAME` sets one"
         )
     return Choice(row, model, url.rstrip("/"), key, key_from, _window(settings, row, model, wanted))
+
+
+def vendor_choice(settings: Settings, name: str) -> Choice:
+    """Return a choice of a vendor whose model does not matter, to ask it for what it offers."""
+    if vendor(name) is None:
+        known = ", ".join(one.name for one in VENDORS)
+        raise NotFound(f"there is no provider {name!r}; known: {known}")
+    return choose(settings, f"{name}/any")
 
 
 def configured(settings: Settings) -> tuple[Vendor, ...]:

@@ -82,7 +82,7 @@ def calls_in(text: str, names: Collection[str]) -> tuple[str, list[Draft]]:
     whole = text.strip()
     fenced = _FENCED.match(whole)
     body = fenced[1].strip() if fenced else whole
-    if not body.startswith(("{", "[")) or "```" in body:
+    if not body.startswith(("{", "[")) or not body.endswith(("}", "]")) or "```" in body:
         return text, []
     drafts = _drafts(body, names)
     return ("", drafts) if drafts else (text, [])

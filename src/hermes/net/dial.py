@@ -4,6 +4,7 @@ Invariant: what is returned is connected to the host that was named, or nothing 
 """
 
 import asyncio
+import os
 import socket
 from typing import Any, Protocol, TypeAlias
 
@@ -39,7 +40,7 @@ async def dial(host: str, port: int, deadline: float) -> socket.socket:
         try:
             return await connect(family, address, share)
         except OSError as error:
-            failure = _said(error)
+            failure = said(error)
     raise Unavailable(f"'{host}:{port}' cannot be reached: {failure}; check the address, and that the server runs")
 
 
@@ -68,7 +69,7 @@ async def _resolve(host: str, port: int, deadline: float) -> list[tuple[int, Add
             async with asyncio.timeout_at(deadline):
                 answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unavailable(f"the host {host!r} cannot be found: {_said(error)}; check the address") from error
+        raise Unavailable(f"the host {host!r} cannot be found: {said(error)}; check the address") from error
     return [(family, address) for family, _, _, _, address in answers]
 
 
@@ -76,7 +77,11 @@ def _is_literal(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdigit()
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """Say in the system's words why a connection could not be made."""
     if isinstance(error, TimeoutError):
         return "nobody answered in time"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        # What asyncio writes instead repeats the address.
+        return os.strerror(error.errno)
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hermes.domain.errors import Denied, Unavailable
-from hermes.net.dial import Address, connect
+from hermes.net.dial import Address, connect, said
 from hermes.net.target import strict_host
 
 IP: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -108,7 +108,7 @@ class Egress:
             try:
                 sock = await connect(family, address, left if number == len(found) - 1 else left / 2)
             except OSError as error:
-                failure = error.strerror or "nobody answered in time"
+                failure = said(error)
                 continue
             try:
                 self._require_peer(sock, name, port)
@@ -127,8 +127,7 @@ class Egress:
             async with asyncio.timeout_at(deadline):
                 found = await self.resolve(name, port)
         except (OSError, UnicodeError) as error:
-            why = getattr(error, "strerror", None) or "nobody answered in time"
-            raise Unavailable(f"the host {name!r} cannot be found: {why}") from error
+            raise Unavailable(f"the host {name!r} cannot be found: {said(error)}") from error
         if not found:
             raise Unavailable(f"the host {name!r} has no address")
         for _, address in found:
