@@ -39,18 +39,21 @@ async def attempt(machine: LocalMachine, outside: Outside, text: str, mark: str)
     async def may_connect(connect: Connect) -> bool:
         return (connect.host, connect.port) == (host, int(port))
 
-    one = Command(text, outside.work, mark, outside.work, timeout=LONGEST, environment=outside.marked(mark))
+    one = Command(
+        f"echo begun $MARK\n{text}", outside.work, mark, outside.work, timeout=LONGEST, environment=outside.marked(mark)
+    )
     done = await machine.run(_judged(one, may_connect), lambda _: None)
     # The same session goes on, once inside and once outside of a sandbox; then the person looks at the project.
     again = await machine.run(Command("true; ls", outside.work, mark, outside.work), lambda _: None)
-    free = Command("true; ls; git status", outside.work, mark, outside.work, "full", environment=outside.person())
+    free = Command("true; ls; git status", outside.work, mark, outside.work, "full")
     after = await machine.run(free, lambda _: None)
     await anyio.to_thread.run_sync(outside.innocent)
     await machine.end_session(mark)
     spilled = done.spilled.read_bytes() if done.spilled else b""
     if done.spilled:
         done.spilled.unlink()
-    return await anyio.to_thread.run_sync(outside.look, done.output + spilled + again.output + after.output)
+    found = [] if f"begun {mark}".encode() in done.output + spilled else [f"it never began: {done.output!r}"]
+    return found + await anyio.to_thread.run_sync(outside.look, done.output + spilled + again.output + after.output)
 
 
 def _judged(command: Command, may_connect: object) -> Command:

@@ -31,6 +31,7 @@ WATCHED_NAMES = tuple(
 )
 OF_THE_KERNEL = ("kernel/core_pattern", "kernel/hostname", "kernel/modprobe", "user/max_user_namespaces")
 KEPT_OF_GIT = ("hooks", "config", "info")
+KEPT_OF_PROJECT = (".vscode", ".envrc", ".idea", ".cursor", ".zed", ".devcontainer", ".hermes")
 
 
 @dataclass
@@ -128,11 +129,13 @@ class Outside:
         }
         self.look()
         self.hits.clear()
-        yield
-        server.shutdown()
-        server.server_close()
-        for sock in (tcp, udp, named, abstract):
-            sock.close()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            for sock in (tcp, udp, named, abstract):
+                sock.close()
 
     def _hear(self, what: str, sock: socket.socket) -> None:
         with suppress(OSError):
@@ -175,7 +178,7 @@ class Outside:
             yield from _tree(self.hermes / name)
         yield "journal", str(sorted(p.name for p in (self.hermes / "machines/local/running").glob("*")))
         yield str(self.base), str(sorted(p.name for p in self.base.iterdir()))
-        for name in (*(f".git/{kept}" for kept in KEPT_OF_GIT), ".vscode", ".envrc"):
+        for name in (*(f".git/{kept}" for kept in KEPT_OF_GIT), *KEPT_OF_PROJECT):
             yield from _tree(self.work / name)
         for folder in WATCHED_NAMES:
             with suppress(OSError):
@@ -254,6 +257,12 @@ def _answering(outside: Outside) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Location", f"http://{target}/")
             self.send_header("Content-Length", "0")
             self.end_headers()
+            self.wfile.flush()
+            self.connection.settimeout(0.1)
+            with suppress(OSError):
+                rest = self.rfile.read1(1000)
+                if b"smuggled" in rest or b"escaped" in rest:
+                    outside.hits.append(f"smuggled to the allowed host behind a request: {rest!r}")
 
         do_POST = do_GET  # noqa: N815 - the name is the library's
 

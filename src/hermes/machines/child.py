@@ -21,7 +21,7 @@ _CHUNK = 1 << 16
 _AFTERWARDS = 0.2
 """How long to listen to what outlives the command itself and still holds its output."""
 GRACE = 5.0
-_ASK_AGAIN = 0.1
+_ASK_AGAIN, _ASK_SOON = 0.1, 0.01
 _LAST_WAIT = 5.0
 
 
@@ -47,6 +47,7 @@ class Child:
         self._launch = launch
         self._output = output
         self._stdin = stdin
+        self._keepers: list[family.Identity] = []
         self.pid = process.pid
 
     @property
@@ -113,6 +114,8 @@ class Child:
         self.kill()
         with anyio.move_on_after(_LAST_WAIT):
             await self.wait()
+            while any(family.identify(who.pid) == who for who in self._keepers):  # noqa: ASYNC110 - no event tells of it
+                await anyio.sleep(_ASK_SOON)
 
     def kill(self) -> None:
         """Kill what is left, at once."""
@@ -120,6 +123,8 @@ class Child:
             for who in (*family.descendants(self.pid), *family.marked(self._launch.mark)):
                 family.send(who, signal.SIGKILL)
         if self._process.poll() is None:
+            # All others die with the first process of the sandbox, and it is gone only after them.
+            self._keepers = family.children(self.pid) if self._launch.is_sandboxed else []
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
 

@@ -59,6 +59,14 @@ def descendants(pid: int) -> list[Identity]:
     return [who for who in map(identify, reversed(found)) if who is not None]
 
 
+def children(pid: int) -> list[Identity]:
+    """Return who was started by a process itself and still is."""
+    with suppress(OSError, ValueError):
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+        return [who for who in map(identify, map(int, found)) if who is not None]
+    return []
+
+
 def members(pid: int, *, is_sandboxed: bool) -> list[Identity]:
     """Return who is asked to end. The keepers of a sandbox are left out: without them the rest would be killed."""
     family = descendants(pid)

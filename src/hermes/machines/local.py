@@ -17,7 +17,7 @@ import anyio.to_thread
 from hermes.config import Settings
 from hermes.config.variables import process_environment
 from hermes.domain.clock import Clock
-from hermes.domain.errors import LimitReached
+from hermes.domain.errors import LimitReached, Unavailable
 from hermes.domain.machine import Command, Finished, Output, ProcessState, Protection
 from hermes.machines import shell
 from hermes.machines.background import Background, Beside
@@ -33,6 +33,7 @@ from hermes.net.checked import CheckedDial
 from hermes.net.dial import Dial
 
 _MOST_STDIN = 64 << 20
+_WHY = 500
 
 
 def open_local(
@@ -105,6 +106,9 @@ class LocalMachine:
             async with open_child(launch) as running:
                 telling.close()
                 ending = await _run_to_end(running, command, capture, hearing.fileno(), beside)
+        if not ending.said.startswith(shell.BEGUN) and ending.code and not ending.is_timed_out:
+            why = capture.tail[-_WHY:].decode(errors="replace").strip() or f"exit {ending.code}"
+            raise Unavailable(f"the command could not be started: {why}; try again, or look at `hermes doctor`")
         state = None if ending.is_timed_out else shell.parse_state(ending.said)
         if state is not None:
             session.leave(state, is_sandboxed=is_sandboxed)

@@ -85,7 +85,8 @@ def arguments(view: View, workspace: Workspace, folders: Folders, mode: Mode) ->
     yield from _namespaces()
     yield from _system(view)
     yield from ("--bind", str(folders.temporary), "/tmp", "--bind", str(folders.home), str(HOME))
-    yield from ("--symlink", "/tmp", "/var/tmp")
+    # No link: a workspace may lie below it.
+    yield from ("--bind", str(folders.temporary), "/var/tmp")
     yield from _work(workspace, mode)
     yield from ("--remount-ro", "/")
 

@@ -21,7 +21,11 @@ _LONGEST_PATH = 4_096
 OURS = frozenset({"PWD", "SHLVL", "_", "HOME", "TMPDIR", "USER", "LOGNAME", "BASH_ENV", "ENV", "HERMES_COMMAND"})
 """Variables that are set anew for each command, or that would run something before it."""
 
+BEGUN = b"\1"
+"""What the shell says first: from here on it is the command that prints and ends."""
+
 _STATE = (
+    "printf '\\001' >/dev/fd/@FD@\n"
     'trap \'hermes_code=$?; trap - EXIT; (pwd -P && printf "\\0" && exec /usr/bin/env -0) '
     "2>/dev/null >/dev/fd/@FD@; exit $hermes_code' EXIT\n"
 )
@@ -73,7 +77,7 @@ def arguments(text: str, cwd: Path, fallback: Path, limits: Limits, *, state: in
 
 def parse_state(said: bytes) -> ShellState | None:
     """Read what a shell left behind; None when it is not exactly of the expected form."""
-    place, end, rest = said.partition(b"\n\0")
+    place, end, rest = said.removeprefix(BEGUN).partition(b"\n\0")
     if not end or not place.startswith(b"/") or b"\0" in place or len(place) > _LONGEST_PATH:
         return None
     if rest and not rest.endswith(b"\0"):

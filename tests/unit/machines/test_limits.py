@@ -68,8 +68,8 @@ async def test_many_who_together_take_too_much_memory_do_not_get_it(bounded: Pla
 
 
 async def test_a_fork_bomb_is_held(bounded: Place) -> None:
-    if os.getuid() == 0 and bounded.machine._launcher.cgroups is None:
-        pytest.skip("the kernel does not count what root starts; only a control group holds it")
+    if os.getuid() == 0 and "by looking" in bounded.machine.describe():
+        pytest.skip("the kernel does not count the processes of root, and looking is too slow for a bomb")
     began = time.monotonic()
     await bounded.sh(BOMB, seconds=2)
     assert time.monotonic() - began < 30
