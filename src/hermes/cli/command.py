@@ -34,6 +34,8 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("chat", "hermes.cli.chat", "ask, and watch the work"),
     Command("sessions", "hermes.cli.sessions", "past conversations: list, show, search, go back, export, forget"),
+    Command("tools", "hermes.cli.tools", "what an assistant can do: list, switch, try"),
+    Command("checkpoints", "hermes.cli.checkpoints", "how a workspace was before a run, and back to that"),
     Command("up", "hermes.cli.up", "run everything that is configured until stopped"),
     Command("doctor", "hermes.cli.doctor", "look at this installation and say what is missing"),
     Command("model", "hermes.cli.model", "choose the model, see what there is, test it"),

@@ -195,6 +195,16 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
+class Tools:
+    """Which tools an assistant has. A name is a tool or a toolset; `platform:name` counts on one platform only."""
+
+    enabled: tuple[str, ...] = setting(
+        (), About("If any are named, only these are there, such as file, terminal or telegram:todo.")
+    )
+    disabled: tuple[str, ...] = setting((), About("These are not there, whatever else is said."))
+
+
+@dataclass(frozen=True, slots=True)
 class Sandbox:
     """What holds a command back."""
 

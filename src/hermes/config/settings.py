@@ -21,6 +21,7 @@ from hermes.config.sections import (
     Sandbox,
     Terminal,
     Time,
+    Tools,
     User,
     Vendors,
 )
@@ -45,6 +46,7 @@ class Settings:
     compression: Compression = field(default_factory=Compression)
     user: User = field(default_factory=User)
     terminal: Terminal = field(default_factory=Terminal)
+    tools: Tools = field(default_factory=Tools)
     sandbox: Sandbox = field(default_factory=Sandbox)
     model: Model = field(default_factory=Model)
     vendors: Vendors = field(default_factory=Vendors)

@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from hermes.domain.effect import Connect, Effect
-from hermes.domain.errors import HermesError, Misconfigured
+from hermes.domain.errors import Denied, HermesError, Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.message import CallPart, ResultPart, Status
 from hermes.domain.tool import (
@@ -46,11 +46,12 @@ _log = logging.getLogger("hermes.effects")
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """How one call ended. `deferred` is the id under which the answer will come."""
+    """How one call ended. `deferred` is the id under which the answer will come, `refused` the rule that stopped it."""
 
     result: ResultPart
     status: Status = "complete"
     deferred: str | None = None
+    refused: str | None = None
 
 
 Note: TypeAlias = Callable[[CallPart, Performed], Awaitable[None]]
@@ -67,6 +68,14 @@ class Surroundings:
     spill: Spill
     before_write: BeforeWrite | None = None
     clean: Callable[[str], str] = field(default=lambda text: text)
+
+
+class _Refused(Denied):
+    """An effect may not be."""
+
+    def __init__(self, message: str, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 class Executor:
@@ -123,7 +132,8 @@ class Executor:
             short = await self._around.spill.bounded(context.session, text, name=call.name)
             return done if short is done.result.text else replace(done, result=replace(done.result, text=short))
         except HermesError as error:
-            return _performed(call, ToolFailed(self._around.clean(str(error))))
+            done = _performed(call, ToolFailed(self._around.clean(str(error))))
+            return replace(done, refused=error.rule) if isinstance(error, _Refused) else done
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's; its failure is a result
             _log.exception("a tool failed", extra={"fields": {"tool": call.name}})
             said = f"{type(error).__name__}: {error}"[:_LONGEST_LINE]
@@ -136,14 +146,16 @@ class Executor:
             return ToolRetry(str(error))
         situation = self._situation(context)
         for effect in planned.effects:
-            refusal = await self._refusal(effect, situation, context)
-            if refusal is not None:
-                return ToolFailed(refusal)
+            await self._require(effect, situation, context)
         await self._prepare(tool, planned, situation, context)
         context.begin(context.call)
 
         async def may_connect(effect: Connect) -> bool:
-            return await self._refusal(effect, situation, context) is None
+            try:
+                await self._require(effect, situation, context)
+            except _Refused:
+                return False
+            return True
 
         limit = tool.spec.timeout.total_seconds()
         with anyio.move_on_after(limit):
@@ -163,8 +175,8 @@ class Executor:
             readable=(self._around.spill.folder(context.session),),
         )
 
-    async def _refusal(self, effect: Effect, situation: Situation, context: ToolContext) -> str | None:
-        """Return why an effect may not be, None when it may."""
+    async def _require(self, effect: Effect, situation: Situation, context: ToolContext) -> None:
+        """Raise when an effect may not be."""
         gate = self._around.gate
         verdict = judge(effect, situation)
         if verdict.decision != "allow" and await gate.is_granted(context, verdict.pattern):
@@ -172,10 +184,10 @@ class Executor:
         if verdict.decision == "ask":
             context.progress(f"asking: {in_a_line(effect)}")
             said = await gate.ask(context, effect, verdict)
-            if said.state == "given":
-                return None
-            return _refused(effect, verdict, said.reason or "the person said no")
-        return None if verdict.decision == "allow" else _refused(effect, verdict, "")
+            if said.state != "given":
+                raise _refused(effect, verdict, said.reason or "the person said no")
+        elif verdict.decision == "deny":
+            raise _refused(effect, verdict, "")
 
     async def _prepare(
         self, tool: Tool[object], planned: Planned[object], situation: Situation, context: ToolContext
@@ -235,11 +247,12 @@ def _no_object(text: str) -> Mapping[str, JSON]:
     raise Misconfigured(f'the arguments are no JSON object: {text[:200]!r}; write one, such as {{"path": "a.txt"}}')
 
 
-def _refused(effect: Effect, verdict: Verdict, said: str) -> str:
+def _refused(effect: Effect, verdict: Verdict, said: str) -> _Refused:
     reason = f" {said}." if said else ""
-    return (
+    return _Refused(
         f"refused by the rule {verdict.rule!r}: {in_a_line(effect)}: {verdict.why}.{reason} "
-        "Do it another way, or tell the person what you need and why"
+        "Do it another way, or tell the person what you need and why",
+        verdict.rule,
     )
 
 

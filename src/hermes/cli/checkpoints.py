@@ -1,0 +1,97 @@
+"""How a workspace was before a run changed it: list, compare, go back.
+
+A checkpoint is named by its id, by how the id begins, or by the run it was made for. Going back makes one, too.
+"""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.action import Actions, add_json, perform, text
+from hermes.cli.opening import logged
+from hermes.cli.options import settings_from
+from hermes.cli.screen import clean, document, many, say, table
+from hermes.domain.errors import NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from hermes.machines.checkpoint import Checkpoints
+
+run = perform
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = Actions.of(parser, "hermes checkpoints list")
+    listing = actions.add("list", _list, "show the checkpoints of a workspace", "hermes checkpoints list")
+    compare = actions.add("diff", _diff, "show what is not as it was", "hermes checkpoints diff 0194f1")
+    back = actions.add("restore", _restore, "bring every file back as it was", "hermes checkpoints restore 0194f1")
+    for action in (listing, compare, back):
+        action.add_argument(
+            "--workspace", metavar="DIR", type=Path, default=Path(), help="the present folder if not given"
+        )
+        add_json(action)
+    for action in (compare, back):
+        action.add_argument("name", metavar="CHECKPOINT", type=text, help="its id, how it begins, or its run")
+
+
+def _with(arguments: argparse.Namespace, work: "Callable[[Checkpoints, Path], Awaitable[int]]") -> int:
+    import anyio
+
+    from hermes.domain.clock import SystemClock
+    from hermes.machines.checkpoint import Checkpoints
+
+    settings = settings_from(arguments)
+    workspace: Path = arguments.workspace
+    if not workspace.is_dir():
+        raise NotFound(f"{str(workspace)!r} is not a folder; name the workspace")
+    kept = Checkpoints(settings.home, SystemClock())
+    with logged(settings):
+        return anyio.run(work, kept, workspace.resolve())
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    async def work(kept: "Checkpoints", workspace: Path) -> int:
+        found = await kept.find(workspace)
+        if arguments.json:
+            say(document([{**asdict(one), "workspace": str(one.workspace)} for one in found]))
+        elif not found:
+            say("no checkpoints; one is made before the first change of a run")
+        else:
+            rows = [[one.id, one.at[:19], str(one.files), one.why or one.run, one.note] for one in found]
+            for row in table(("CHECKPOINT", "AT", "FILES", "WHY", "NOT IN IT"), rows, whole=("CHECKPOINT", "AT")):
+                say(row)
+        return 0
+
+    return _with(arguments, work)
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    async def work(kept: "Checkpoints", workspace: Path) -> int:
+        found = await kept.diff(workspace, arguments.name)
+        if arguments.json:
+            say(document([asdict(one) for one in found]))
+            return 0
+        for one in found:
+            say(f"{one.kind:<8} {clean(one.path)}")
+        if not found:
+            say("everything is as it was")
+        return 0
+
+    return _with(arguments, work)
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    async def work(kept: "Checkpoints", workspace: Path) -> int:
+        done = await kept.restore(workspace, arguments.name)
+        if arguments.json:
+            say(document({**asdict(done), "restored": len(done.differences) - len(done.failed)}))
+        else:
+            say(f"{many(len(done.differences) - len(done.failed), 'file')} brought back")
+            say(f"to undo this: hermes checkpoints restore {done.undo}")
+        if done.failed:
+            raise Unavailable("not brought back: " + "; ".join(done.failed))
+        return 0
+
+    return _with(arguments, work)
