@@ -4,8 +4,6 @@ Invariant: whoever opens closes; when the block is left, no process of its sessi
 """
 
 import logging
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -25,21 +23,18 @@ from hermes.agent.recall import recall
 from hermes.agent.session import Sessions
 from hermes.agent.turn import Ended, Turn
 from hermes.app.core import App
-from hermes.config.settings import secrets
+from hermes.app.workbench import surroundings_of
 from hermes.config.variables import process_environment
 from hermes.domain.clock import to_micros
-from hermes.domain.errors import NotFound
 from hermes.domain.machine import Machine
 from hermes.domain.model import Provider, Reply, Request, Show
 from hermes.domain.principal import Principal
 from hermes.domain.session import Session
 from hermes.domain.tool import Toolset, ToolSpec
-from hermes.effects.approving import Gate, StoredMemory
 from hermes.effects.budget import Limits
-from hermes.effects.executor import Executor, Surroundings
-from hermes.effects.places import Grounds
+from hermes.effects.executor import Executor
 from hermes.effects.spill import Spill
-from hermes.effects.toolset import combined, equipped, filtered
+from hermes.effects.toolset import combined, equipped
 from hermes.jobs.lane import Lane
 from hermes.llm.asking import ask
 from hermes.llm.choice import choose
@@ -47,8 +42,8 @@ from hermes.llm.opening import open_provider
 from hermes.llm.prices import cost
 from hermes.machines.local import open_local
 from hermes.store import ledger
-from hermes.telemetry.redactor import Redactor
 from hermes.tools import built_in
+from hermes.tools.choosing import Choosing, known_names, require_known
 
 _log = logging.getLogger("hermes.app")
 _DOLLAR = 1_000_000
@@ -159,32 +154,15 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
 
 def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
     """Give the tools that are wanted and can be had, behind the one choke point."""
-    settings = app.settings
-    every = combined(toolsets)
-    wanted = filtered(every, lambda spec: _is_wanted(wish, spec))
+    settings, every = app.settings, combined(toolsets)
     if wish.toolsets is not None:
-        known = {name for tool in every.tools() for name in (tool.spec.name, tool.spec.toolset)}
-        unknown = [name for name in wish.toolsets if name not in known]
-        if unknown:
-            raise NotFound(f"there is no tool or toolset {unknown[0]!r}; there is {', '.join(sorted(known))}")
-    grounds = Grounds(
-        home=Path(os.path.realpath(settings.home)),
-        user_home=Path(os.path.realpath(Path.home())),
-        runs_from=tuple(Path(os.path.realpath(place)) for place in (sys.prefix, Path(__file__).parents[1])),
-        listed=settings.sandbox.listed,
+        require_known(wish.toolsets, known_names(every))
+    chosen = Choosing(
+        settings.tools.enabled if wish.toolsets is None else wish.toolsets,
+        (*settings.tools.disabled, *wish.without),
+        wish.platform,
     )
-    around = Surroundings(
-        grounds,
-        Gate(StoredMemory(app.store), None, app.clock),
-        spill,
-        clean=Redactor(secrets(settings)).clean,
-    )
-    return Executor(equipped(wanted, process_environment()), around)
-
-
-def _is_wanted(wish: Wish, spec: ToolSpec) -> bool:
-    names = {spec.name, spec.toolset}
-    return (wish.toolsets is None or not names.isdisjoint(wish.toolsets)) and names.isdisjoint(wish.without)
+    return Executor(equipped(chosen.of(every), process_environment()), surroundings_of(app, spill))
 
 
 def _terms(app: App) -> Terms:

@@ -45,6 +45,17 @@ def choosing_of(settings: Settings, platform: str = "cli") -> Choosing:
     return Choosing(settings.tools.enabled, settings.tools.disabled, platform)
 
 
+def surroundings_of(app: App, spill: Spill) -> Surroundings:
+    """Put together what stands around every call of a tool in this installation."""
+    return Surroundings(
+        grounds_of(app.settings),
+        Gate(StoredMemory(app.store), None, app.clock),
+        spill,
+        before_write=Checkpoints(app.settings.home, app.clock).before_write,
+        clean=Redactor(secrets(app.settings)).clean,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Workbench:
     """One workspace with all tools that are on. `every` are also those that are off or lack a variable."""
@@ -72,13 +83,6 @@ async def open_workbench(app: App, workspace: Path, principal: Principal) -> Asy
     spill = Spill(settings.home, clock)
     parts = built_in(spill)
     every = combined(parts.toolsets)
-    around = Surroundings(
-        grounds_of(settings),
-        Gate(StoredMemory(app.store), None, clock),
-        spill,
-        before_write=Checkpoints(settings.home, clock).before_write,
-        clean=Redactor(secrets(settings)).clean,
-    )
     chosen = equipped(choosing_of(settings).of(every), process_environment())
     run = clock.new_id()
     async with open_local(settings, clock) as machine:
@@ -95,7 +99,7 @@ async def open_workbench(app: App, workspace: Path, principal: Principal) -> Asy
             mode=settings.terminal.mode,
         )
         try:
-            yield Workbench(Executor(chosen, around), every, context, parts)
+            yield Workbench(Executor(chosen, surroundings_of(app, spill)), every, context, parts)
         finally:
             await parts.stop(machine, context.session)
 
