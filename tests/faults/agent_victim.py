@@ -37,7 +37,7 @@ from hermes.effects.spill import Spill
 from hermes.effects.tool import tool
 from hermes.effects.toolset import Tools
 from hermes.jobs.lane import Lane
-from hermes.machines.local import open_local
+from hermes.machines.local import LocalMachine, open_local
 from hermes.testing.crash import READY, Probe
 
 OWNER = Principal.owner()
@@ -108,11 +108,15 @@ class Victim:
             if not event.data["is_error"]:
                 self.finished.note("mark", number)
 
-    def agent(self, machine: object) -> Agent:
+    def agent(self, machine: LocalMachine) -> Agent:
         clock, store = self.app.clock, self.app.store
         provider = Whimsical()
         grounds = Grounds(home=self.folder.resolve(), user_home=Path.home())
         hands = Executor(self.tools(), Surroundings(grounds, Gate(OwnMemory(), None, clock), Spill(self.folder, clock)))
+
+        async def opened() -> LocalMachine:
+            return machine
+
         return Agent(
             Parts(
                 store=store,
@@ -120,8 +124,8 @@ class Victim:
                 lane=Lane.of_this_process(store),
                 model=Model(provider, provider.call, lambda _name, usage: usage.output),  # type: ignore[arg-type] # enough of a Provider
                 hands=hands,
-                machine=machine,  # type: ignore[arg-type] # a Machine
-                house=House(self.folder, clock, machine, has_files=False),  # type: ignore[arg-type] # a Machine
+                machine=opened,
+                house=House(self.folder, clock, has_files=False),
                 compaction=Terms(threshold=0.5, first=1, last=4),
                 watches=lambda: (self.watch,),
             )

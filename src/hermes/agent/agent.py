@@ -133,7 +133,7 @@ def _last_messages(work: Work, answer: Answer, error: HermesError | None) -> lis
     """Return the answer; or what the calls that were cut off get for a result, and the part of an answer there was."""
     if answer.reply is not None:
         return [(replace(answer.reply.message, id=MessageId("")), answer.reply.encoded)]
-    now = work.context.clock.now()
+    now = work.clock.now()
     rest: list[tuple[Message, bytes | None]] = [
         (Message(MessageId(""), "tool", (one.result,), now, one.status), None) for one in work.unsettled(is_crash=False)
     ]

@@ -5,6 +5,7 @@ a result, it takes more; the words of the user come after what was left.
 """
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hermes.agent.compaction import Compactor, Terms
@@ -43,7 +44,8 @@ class Parts:
     lane: Lane
     model: Model
     hands: Executor
-    machine: Machine
+    machine: Callable[[], Awaitable[Machine]]
+    """Opens the machine when it is first needed, and returns it."""
     house: House
     compaction: Terms
     watches: Watches = tuple
@@ -153,19 +155,21 @@ class Beginning:
     def _work(self, turn: Turn, record: Record, talk: Conversation) -> Work:
         parts = self._parts
         teller = Teller(record.run, parts.clock, lambda: (*parts.watches(), *turn.watches))
-        context = ToolContext(
-            principal=turn.principal,
-            session=turn.session.id,
-            run=record.run.id,
-            call=CallId(""),
-            clock=parts.clock,
-            machine=parts.machine,
-            workspace=turn.workspace,
-            progress=lambda text: teller.note("tool", text),
-            ask=turn.ask,
-            mode=turn.mode,
-            approver=turn.approver,
-        )
+
+        async def place() -> ToolContext:
+            return ToolContext(
+                principal=turn.principal,
+                session=turn.session.id,
+                run=record.run.id,
+                call=CallId(""),
+                clock=parts.clock,
+                machine=await parts.machine(),
+                workspace=turn.workspace,
+                progress=lambda text: teller.note("tool", text),
+                ask=turn.ask,
+                mode=turn.mode,
+                approver=turn.approver,
+            )
 
         async def prefix() -> bytes:
             return (await self._prefix(turn))[0]
@@ -174,7 +178,8 @@ class Beginning:
             record=record,
             model=parts.model,
             hands=parts.hands,
-            context=context,
+            place=place,
+            clock=parts.clock,
             budget=Budget(turn.limits, parts.clock),
             watch=LoopStop(),
             steering=turn.steering,

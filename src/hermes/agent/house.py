@@ -15,7 +15,7 @@ import msgspec
 from hermes.agent.guidance import Guidance, gather
 from hermes.agent.prompt import Facts, system_prompt
 from hermes.domain.clock import Clock
-from hermes.domain.machine import Machine, Mode
+from hermes.domain.machine import Mode
 from hermes.domain.model import Provider
 from hermes.domain.tool import ToolSpec
 
@@ -26,13 +26,20 @@ _PLATFORMS: Mapping[str, str] = {
 }
 
 
+_HOSTS = "hosts beyond package indexes and git hosts need an approval"
+_LIMITS: Mapping[Mode, str] = {
+    "read-only": f"Commands run in a sandbox, in which they write nothing; {_HOSTS}.",
+    "workspace": f"Commands run in a sandbox, in which they write in the workspace and /tmp only; {_HOSTS}.",
+    "full": "Commands run without a sandbox, with all rights of the user: be careful.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class House:
     """What the system prompt is made from. `user` is the user's profile."""
 
     home: Path
     clock: Clock
-    machine: Machine
     user: Mapping[str, str] = field(default_factory=dict)
     has_files: bool = True
     """Whether SOUL.md and the files of the project are read."""
@@ -55,7 +62,7 @@ class House:
             day=f"{self.clock.now():%Y-%m-%d}",
             system=f"{platform.system()} {platform.machine()}",
             workspace=workspace,
-            protection=_protection(self.machine, mode),
+            limits=_LIMITS[mode],
             platform=_PLATFORMS.get(platform_name, ""),
             user=self.user,
             instructions=more.get("instructions", ""),
@@ -68,11 +75,3 @@ def fingerprint(specs: Sequence[ToolSpec]) -> str:
     """Name exactly these tools, as the model is told of them."""
     told = [(spec.name, spec.description, spec.parameters) for spec in specs]
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:32]
-
-
-def _protection(machine: Machine, mode: Mode) -> str:
-    if mode == "full":
-        return "without a sandbox, with all rights of the user: be careful"
-    where = "in a sandbox" if machine.protection == "sandbox" else "with as much protection as this machine has"
-    what = "read everything and write nothing" if mode == "read-only" else "write in the workspace and /tmp only"
-    return f"{where}: they {what}; hosts beyond package indexes and git hosts need an approval"

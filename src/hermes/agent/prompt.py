@@ -30,7 +30,7 @@ class Facts:
     day: str
     system: str
     workspace: Path | None
-    protection: str
+    limits: str
     platform: str = ""
     user: Mapping[str, str] = field(default_factory=dict)
     instructions: str = ""
@@ -58,6 +58,6 @@ def _place(facts: Facts) -> str:
     lines = [f"Today is {facts.day}. The system is {facts.system}."]
     if facts.workspace is not None:
         lines.append(f"Your workspace is {facts.workspace}; relative paths begin there.")
-    if facts.protection:
-        lines.append(f"Commands run {facts.protection}.")
+    if facts.limits:
+        lines.append(facts.limits)
     return " ".join(lines)

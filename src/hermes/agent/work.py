@@ -15,6 +15,7 @@ from hermes.agent.model import Model
 from hermes.agent.record import Record
 from hermes.agent.steering import Steering
 from hermes.agent.telling import Teller
+from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached
 from hermes.domain.event import JSON
 from hermes.domain.ledger import Entry
@@ -44,7 +45,9 @@ class Work:
     record: Record
     model: Model
     hands: Executor
-    context: ToolContext
+    place: Callable[[], Awaitable[ToolContext]]
+    """Opens what the tools need, when the first one is called, and says where they act."""
+    clock: Clock
     budget: Budget
     watch: LoopStop
     steering: Steering
@@ -110,13 +113,13 @@ class Work:
     async def say(self, *texts: str) -> None:
         """Add words of the user, or words about the outside, to the conversation."""
         if texts:
-            now = self.context.clock.now()
+            now = self.clock.now()
             said = [Message(MessageId(""), "user", (TextPart(text),), now) for text in texts]
             await self.record.append(self.talk, self.model.provider, *said)
 
     async def listen(self) -> None:
         """Read what the user has said meanwhile, and what the outside has to say."""
-        heard = await self.hear(self.context.session) if self.hear is not None else ()
+        heard = await self.hear(self.record.run.session) if self.hear is not None else ()
         await self.say(*self.steering.take(), *(f"[notice] {text}" for text in heard))
 
     async def recover(self, left: Sequence[Run]) -> None:
@@ -150,11 +153,11 @@ class Work:
                 "ended", call, seconds=seconds, is_error=performed.result.is_error, text=performed.result.text[:2000]
             )
 
-        await self.hands.perform(calls, replace(self.context, begin=begin), note)
+        await self.hands.perform(calls, replace(await self.place(), begin=begin), note)
 
     async def settle(self, performed: Performed) -> None:
         """Store the result of one call."""
-        result = Message(MessageId(""), "tool", (performed.result,), self.context.clock.now(), performed.status)
+        result = Message(MessageId(""), "tool", (performed.result,), self.clock.now(), performed.status)
         await self.record.append(self.talk, self.model.provider, result)
         if performed.deferred is not None:
             self.deferred.append(performed.deferred)

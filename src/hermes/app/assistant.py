@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup, TaskStatus
 
 from hermes.agent.agent import Agent
 from hermes.agent.beginning import Parts
@@ -26,6 +27,7 @@ from hermes.app.core import App
 from hermes.app.workbench import surroundings_of
 from hermes.config.variables import process_environment
 from hermes.domain.clock import to_micros
+from hermes.domain.errors import Unavailable
 from hermes.domain.machine import Machine
 from hermes.domain.model import Provider, Reply, Request, Show
 from hermes.domain.principal import Principal
@@ -40,7 +42,6 @@ from hermes.llm.asking import ask
 from hermes.llm.choice import choose
 from hermes.llm.opening import open_provider
 from hermes.llm.prices import cost
-from hermes.machines.local import open_local
 from hermes.store import ledger
 from hermes.tools import built_in
 from hermes.tools.choosing import Choosing, known_names, require_known
@@ -125,7 +126,8 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
     wish = wish or Wish()
     settings, clock = app.settings, app.clock
     choice = choose(settings, wish.model)
-    async with open_provider(choice, settings, clock) as provider, open_local(settings, clock) as machine:
+    async with open_provider(choice, settings, clock) as provider, anyio.create_task_group() as group:
+        machine = _Latecomer(app, group)
         lane = Lane.of_this_process(app.store, settings.jobs.lease)
         sessions = Sessions(app.store, clock, lane)
         spill = Spill(settings.home, clock)
@@ -142,14 +144,49 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
                 lane=lane,
                 model=Model(provider, asking, cost),
                 hands=hands,
-                machine=machine,
-                house=_house(app, machine),
+                machine=machine.get,
+                house=_house(app),
                 compaction=_terms(app),
                 watches=lambda: (app.bus.show,) if app.bus.is_watched else (),
                 hear=tools.notices.drain,
             )
         )
-        yield Assistant(app, agent, sessions, provider, hands.specs)
+        try:
+            yield Assistant(app, agent, sessions, provider, hands.specs)
+        finally:
+            machine.close()
+
+
+class _Latecomer:
+    """The machine, opened by a task of its own when somebody needs it: most questions need none."""
+
+    def __init__(self, app: App, group: TaskGroup) -> None:
+        self._app = app
+        self._group = group
+        self._lock = anyio.Lock()
+        self._machine: Machine | None = None
+        self._closing = anyio.Event()
+
+    async def get(self) -> Machine:
+        """Return the machine, opened."""
+        async with self._lock:
+            if self._machine is None:
+                await self._group.start(self._keep)
+            if self._machine is None:
+                raise Unavailable("the machine could not be opened; try again")
+            return self._machine
+
+    def close(self) -> None:
+        """Let the machine be closed, with all that runs on it."""
+        self._closing.set()
+
+    async def _keep(self, *, task_status: TaskStatus[None]) -> None:
+        from hermes.machines.local import open_local
+
+        async with open_local(self._app.settings, self._app.clock) as machine:
+            self._machine = machine
+            task_status.started()
+            await self._closing.wait()
 
 
 def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
@@ -170,8 +207,8 @@ def _terms(app: App) -> Terms:
     return Terms(given.enabled, given.threshold, given.target_ratio, given.protect_first_n, given.protect_last_n)
 
 
-def _house(app: App, machine: Machine) -> House:
+def _house(app: App) -> House:
     given = app.settings.user
     user = {"name": given.name, "time zone": app.settings.time.zone, "about": given.about}
     known = {name: value for name, value in user.items() if value and (name != "time zone" or given.name)}
-    return House(app.settings.home, app.clock, machine, known, app.settings.agent.context_files)
+    return House(app.settings.home, app.clock, known, app.settings.agent.context_files)

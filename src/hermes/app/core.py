@@ -4,30 +4,32 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
-from hermes.accounts.keys import Accounts
 from hermes.bus.bus import Bus
 from hermes.bus.doorbell import LocalDoorbell
-from hermes.bus.subscription import REDELIVER, Subscriber, Subscription
 from hermes.config import Settings
 from hermes.domain.clock import Clock, SystemClock
 from hermes.domain.errors import Conflict, Misconfigured
 from hermes.domain.event import EventId
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Probe, no_probe
-from hermes.jobs import chores
-from hermes.jobs.kind import Assignment, Done, Failed, JobKind, Result
-from hermes.jobs.queue import Order, Queue
-from hermes.jobs.worker import Terms, Worker
-from hermes.plugins.registry import Registry
 from hermes.store import event as events
 from hermes.store.database import Database, Place, open_database
-from hermes.store.lock import FileLock, server_lock
-from hermes.store.sqlite import damaged
+
+if TYPE_CHECKING:
+    # What works on the store is loaded when it is used: one question to a model needs no worker and no schedules.
+    from hermes.accounts.keys import Accounts
+    from hermes.bus.subscription import Subscription
+    from hermes.jobs.kind import Assignment, JobKind, Result
+    from hermes.jobs.queue import Queue
+    from hermes.jobs.worker import Worker
+    from hermes.store.lock import FileLock
 
 HOUSEKEEPING = "hermes-housekeeping"
 _SYSTEM = Principal.system("run Hermes")
@@ -38,12 +40,14 @@ _log = logging.getLogger("hermes.app")
 class Extras:
     """Parts that are not Hermes's own: those of installed distributions, and those a test passes in."""
 
-    kinds: tuple[JobKind, ...] = ()
-    subscriptions: tuple[Subscription, ...] = ()
+    kinds: "tuple[JobKind, ...]" = ()
+    subscriptions: "tuple[Subscription, ...]" = ()
 
     @classmethod
     def installed(cls) -> "Extras":
         """Load what distributions offer under `hermes.jobs` and `hermes.subscriptions`."""
+        from hermes.plugins.registry import Registry
+
         kinds: Registry[JobKind] = Registry("hermes.jobs", {})
         subscriptions: Registry[Subscription] = Registry("hermes.subscriptions", {})
         return cls(
@@ -84,24 +88,49 @@ class App:
         self.doorbell = LocalDoorbell()
         store.on_change(self.doorbell.ring)
         self.bus = Bus(store, self.doorbell)
-        self.queue = Queue(store, clock)
-        self.accounts = Accounts(store, clock)
+        self._extras = extras
         self._subscriptions = {s.name: s for s in extras.subscriptions}
-        self.kinds = _by_name((*self._own_kinds(), *extras.kinds))
-        terms = Terms(
-            slots=settings.jobs.workers,
-            lease=settings.jobs.lease,
-            poll=settings.jobs.poll,
-            is_alone=not store.place.is_server,
-        )
-        self.worker = Worker(store, self.doorbell, clock, self.kinds, terms=terms, probe=probe)
         self._probe = probe
+
+    @cached_property
+    def queue(self) -> "Queue":
+        """The one queue."""
+        from hermes.jobs.queue import Queue
+
+        return Queue(self.store, self.clock)
+
+    @cached_property
+    def accounts(self) -> "Accounts":
+        """Identities and keys."""
+        from hermes.accounts.keys import Accounts
+
+        return Accounts(self.store, self.clock)
+
+    @cached_property
+    def kinds(self) -> "dict[str, JobKind]":
+        """Every kind of job that can be done here, by name."""
+        return _by_name((*self._own_kinds(), *self._extras.kinds))
+
+    @cached_property
+    def worker(self) -> "Worker":
+        """What does the jobs."""
+        from hermes.jobs.worker import Terms, Worker
+
+        terms = Terms(
+            slots=self.settings.jobs.workers,
+            lease=self.settings.jobs.lease,
+            poll=self.settings.jobs.poll,
+            is_alone=not self.store.place.is_server,
+        )
+        return Worker(self.store, self.doorbell, self.clock, self.kinds, terms=terms, probe=self._probe)
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until `worker.drain` is called or the task is cancelled; `TaskGroup.start` waits for the beginning.
 
         Raises Conflict when another server has the database file, Misconfigured when the file is damaged.
         """
+        from hermes.bus.subscription import Subscriber
+
         lock = await anyio.to_thread.run_sync(self._lock)
         try:
             await self._check(after_a_crash=lock is not None and lock.was_left_behind)
@@ -127,7 +156,9 @@ class App:
             if lock is not None:
                 lock.release()
 
-    def _lock(self) -> FileLock | None:
+    def _lock(self) -> "FileLock | None":
+        from hermes.store.lock import FileLock, server_lock
+
         path = self.store.place.path
         if path is None:
             return None
@@ -138,17 +169,26 @@ class App:
     async def _check(self, *, after_a_crash: bool) -> None:
         if after_a_crash:
             _log.warning("the last server did not stop in order; checking the database")
+        from hermes.store.sqlite import damaged
+
         wrong = await self.store.check(is_thorough=False)
         if wrong:
             raise damaged(str(self.store.place.path), wrong[0])
 
     async def _keep_house(self) -> None:
+        from hermes.jobs import chores
+        from hermes.jobs.queue import Order
+
         try:
             await self.queue.add_schedule(_SYSTEM, HOUSEKEEPING, "every 1h", Order(chores.PRUNE), missed="skip")
         except Conflict:
             return
 
-    def _own_kinds(self) -> Iterable[JobKind]:
+    def _own_kinds(self) -> "Iterable[JobKind]":
+        from hermes.bus.subscription import REDELIVER
+        from hermes.jobs import chores
+        from hermes.jobs.kind import JobKind
+
         keep = self.settings.events.keep, self.settings.jobs.keep_done
         yield chores.publish()
         yield chores.back_up(self._back_up)
@@ -158,8 +198,10 @@ class App:
     async def _back_up(self) -> str:
         return str((await self.store.backup()).path)
 
-    async def _redeliver(self, assignment: Assignment) -> Result:
+    async def _redeliver(self, assignment: "Assignment") -> "Result":
         """Give an event that ended as a dead job to its subscriber once more. Only Hermes itself orders that."""
+        from hermes.jobs.kind import Done, Failed
+
         job = assignment.job
         if not job.principal.is_system:
             return Failed(f"{job.principal.name!r} may not redeliver events")
@@ -173,7 +215,7 @@ class App:
         return Done({}, work=lambda tx: subscription.handle(tx, event))
 
 
-def _by_name(kinds: Iterable[JobKind]) -> dict[str, JobKind]:
+def _by_name(kinds: "Iterable[JobKind]") -> "dict[str, JobKind]":
     named: dict[str, JobKind] = {}
     for kind in kinds:
         if kind.name in named:

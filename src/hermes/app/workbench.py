@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes.app.core import App
 from hermes.config import Settings
@@ -23,11 +24,12 @@ from hermes.effects.executor import Executor, Performed, Surroundings
 from hermes.effects.places import Grounds
 from hermes.effects.spill import Spill
 from hermes.effects.toolset import combined, equipped
-from hermes.machines.checkpoint import Checkpoints
-from hermes.machines.local import open_local
 from hermes.telemetry.redactor import Redactor
 from hermes.tools import BuiltIn, built_in
 from hermes.tools.choosing import Choosing
+
+if TYPE_CHECKING:
+    from hermes.machines.checkpoint import Checkpoints
 
 
 def grounds_of(settings: Settings) -> Grounds:
@@ -47,11 +49,21 @@ def choosing_of(settings: Settings, platform: str = "cli") -> Choosing:
 
 def surroundings_of(app: App, spill: Spill) -> Surroundings:
     """Put together what stands around every call of a tool in this installation."""
+    checkpoints: Checkpoints | None = None
+
+    async def before_write(context: ToolContext) -> str | None:
+        nonlocal checkpoints
+        if checkpoints is None:
+            from hermes.machines.checkpoint import Checkpoints
+
+            checkpoints = Checkpoints(app.settings.home, app.clock)
+        return await checkpoints.before_write(context)
+
     return Surroundings(
         grounds_of(app.settings),
         Gate(StoredMemory(app.store), None, app.clock),
         spill,
-        before_write=Checkpoints(app.settings.home, app.clock).before_write,
+        before_write=before_write,
         clean=Redactor(secrets(app.settings)).clean,
     )
 
@@ -79,6 +91,8 @@ class Workbench:
 @asynccontextmanager
 async def open_workbench(app: App, workspace: Path, principal: Principal) -> AsyncIterator[Workbench]:
     """Open the machine, and lay out its tools."""
+    from hermes.machines.local import open_local
+
     settings, clock = app.settings, app.clock
     spill = Spill(settings.home, clock)
     parts = built_in(spill)

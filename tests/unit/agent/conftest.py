@@ -131,11 +131,14 @@ class Desk:
             lane=lane or self.lane,
             model=Model(self.script, self.script.call, lambda _name, usage: usage.input),
             hands=self.hands(),
-            machine=self.machine,
-            house=House(self.home, self.world.clock, self.machine),
+            machine=self.open_machine,
+            house=House(self.home, self.world.clock),
             compaction=self.compaction,
             watches=lambda: (self.events.append,),
         )
+
+    async def open_machine(self) -> LocalMachine:
+        return self.machine
 
     def hands(self) -> Executor:
         grounds = Grounds(home=self.home.resolve(), user_home=Path.home())
