@@ -128,3 +128,17 @@ def test_nothing_committed_names_a_machine_or_an_index() -> None:
         if word in (ROOT / name).read_text(errors="replace")
     ]
     assert found == []
+
+
+def test_records_are_made_by_the_one_that_costs_little_at_start() -> None:
+    exceptions = {"config/document.py", "config/reading.py", "domain/records.py"}
+    found = [
+        name
+        for name, tree, _ in modules()
+        if not name.startswith("testing/") and name not in exceptions
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and any(alias.name == "dataclass" for alias in node.names)
+    ]
+    assert found == []

@@ -58,7 +58,7 @@ def test_a_record_behaves_as_the_standard_library_s(options: dict[str, bool]) ->
     assert repr(ours(x=1)) == repr(theirs(x=1))
     assert ours.__match_args__ == theirs.__match_args__
     assert [f.name for f in dataclasses.fields(ours)] == [f.name for f in dataclasses.fields(theirs)]
-    assert inspect.signature(ours.__init__) == inspect.signature(theirs.__init__) or not options
+    assert list(inspect.signature(ours.__init__).parameters) == list(inspect.signature(theirs.__init__).parameters)
 
 
 @dataclass(frozen=True, slots=True)

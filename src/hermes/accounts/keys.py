@@ -8,7 +8,6 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hermes.domain.clock import Clock, to_micros
@@ -16,6 +15,7 @@ from hermes.domain.errors import Denied, LimitReached, Misconfigured, Unavailabl
 from hermes.domain.key import ApiKey, KeyId
 from hermes.domain.principal import LOCAL, Principal, Tenant
 from hermes.domain.protocols import Store
+from hermes.domain.records import dataclass
 from hermes.domain.user import User
 from hermes.store import key as keys
 from hermes.store import user as users

@@ -6,7 +6,6 @@ a result, it takes more; the words of the user come after what was left.
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from hermes.agent.compaction import Compactor, Terms
 from hermes.agent.conversation import Conversation
@@ -22,6 +21,7 @@ from hermes.domain.job import Job, JobId
 from hermes.domain.machine import Machine
 from hermes.domain.message import CallId, Message, MessageId
 from hermes.domain.protocols import Store
+from hermes.domain.records import dataclass
 from hermes.domain.session import Context, Run, RunId
 from hermes.domain.tool import ToolContext
 from hermes.effects.budget import Budget

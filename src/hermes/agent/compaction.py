@@ -5,7 +5,7 @@ Invariant: what was said stays stored as it was said; when no summary can be had
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.agent.conversation import Conversation
 from hermes.agent.cutting import Cut, cut, original, with_pointers
@@ -16,6 +16,7 @@ from hermes.agent.telling import Teller
 from hermes.domain.clock import Clock
 from hermes.domain.errors import HermesError, LeaseLost
 from hermes.domain.message import Message, MessageId, TextPart
+from hermes.domain.records import dataclass
 from hermes.domain.session import Context
 
 _log = logging.getLogger("hermes.agent")

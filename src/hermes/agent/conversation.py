@@ -4,10 +4,11 @@ Invariant: within a context the prefix is the same bytes for ever, and a message
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.domain.message import CallId, CallPart, Message, MessageId
 from hermes.domain.model import Provider, Usage
+from hermes.domain.records import dataclass
 from hermes.domain.session import Context
 
 _BYTES_A_TOKEN = 3.6

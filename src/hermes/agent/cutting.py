@@ -5,9 +5,10 @@ nothing that it does not name.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.domain.message import Message, Part, ResultPart
+from hermes.domain.records import dataclass
 
 LONG_RESULT = 2_000
 """Characters of a tool result above which an old one becomes a pointer."""

@@ -5,13 +5,13 @@ Invariant: what is written is derived; the database stays the truth, and a file 
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from hermes.agent.transcript import clipped
 from hermes.domain.message import CallPart, ImagePart, Message, ReasoningPart, ResultPart, TextPart
+from hermes.domain.records import dataclass
 from hermes.domain.session import Session
 
 _encode = msgspec.json.Encoder().encode

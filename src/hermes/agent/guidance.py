@@ -5,10 +5,10 @@ is left out, and both are said.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.agent.injection import suspect
+from hermes.domain.records import dataclass
 
 SOUL = "SOUL.md"
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")

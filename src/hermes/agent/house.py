@@ -6,7 +6,7 @@ Invariant: a prefix is made once for a context, and kept with it; what changes i
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,6 +17,7 @@ from hermes.agent.prompt import Facts, system_prompt
 from hermes.domain.clock import Clock
 from hermes.domain.machine import Mode
 from hermes.domain.model import Provider
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolSpec
 
 _PLATFORMS: Mapping[str, str] = {

@@ -3,13 +3,12 @@
 Invariant: it ends. Every turn of it costs a step of the budget, and what goes in circles is stopped.
 """
 
-from dataclasses import dataclass
-
 from hermes.agent.record import Ending
 from hermes.agent.work import Work
 from hermes.domain.errors import Unavailable
 from hermes.domain.ledger import Entry
 from hermes.domain.model import Reply
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The model that answers, as a run uses it: asked with retries, priced, and noted in the ledger."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hermes.domain.ledger import Entry
 from hermes.domain.model import Provider, Reply, Request, Show, Usage
+from hermes.domain.records import dataclass
 from hermes.domain.session import Run
 
 Ask: TypeAlias = Callable[[Request, Show], Awaitable[Reply]]

@@ -4,10 +4,11 @@ Invariant: the same facts give the same text; nothing in it changes while a cont
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.agent.guidance import Guidance
+from hermes.domain.records import dataclass
 
 IDENTITY = """\
 You are Hermes, an assistant that gets things done on this machine with the tools you are given. You are direct, \

@@ -5,7 +5,7 @@ run whose session another Hermes has taken over stores nothing more.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -20,6 +20,7 @@ from hermes.domain.message import Message, MessageId
 from hermes.domain.model import Provider
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
+from hermes.domain.records import dataclass
 from hermes.domain.session import Context, Run, RunState, Session
 from hermes.jobs.lane import Lane
 from hermes.store import event as events

@@ -4,7 +4,7 @@ Invariant: going back moves a head and deletes nothing; only `delete` and `prune
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from hermes.domain.ledger import Total
 from hermes.domain.message import Message, MessageId, Part
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
+from hermes.domain.records import dataclass
 from hermes.domain.session import Context, Session, SessionId
 from hermes.jobs.lane import Lane
 from hermes.store import ledger, search

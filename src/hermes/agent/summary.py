@@ -4,13 +4,13 @@ Invariant: there is always one. When the model cannot write it, it is put togeth
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
 from hermes.agent.model import Model
 from hermes.agent.transcript import clipped, lines
 from hermes.domain.clock import Clock
 from hermes.domain.message import Message, MessageId, TextPart
 from hermes.domain.model import Delta, Reply, Request
+from hermes.domain.records import dataclass
 
 MARK = "[Summary of the conversation so far]"
 _HEADINGS = (

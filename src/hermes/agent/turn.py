@@ -1,7 +1,7 @@
 """One turn: what a run is asked to do, and what came of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.agent.record import Ending
@@ -14,6 +14,7 @@ from hermes.domain.machine import Mode
 from hermes.domain.message import Message, Part
 from hermes.domain.model import Usage
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, Session
 from hermes.domain.tool import Ask
 from hermes.effects.budget import Limits

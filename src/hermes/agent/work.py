@@ -6,7 +6,7 @@ call gets exactly one result, whatever happens meanwhile.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from hermes.agent.compaction import Compactor
@@ -21,6 +21,7 @@ from hermes.domain.event import JSON
 from hermes.domain.ledger import Entry
 from hermes.domain.message import CallId, CallPart, Message, MessageId, ResultPart, Status, TextPart
 from hermes.domain.model import ContextOverflow, Reply, Request, Usage
+from hermes.domain.records import dataclass
 from hermes.domain.session import Run, SessionId
 from hermes.domain.tool import ToolContext
 from hermes.effects.budget import Budget

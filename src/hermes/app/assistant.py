@@ -6,7 +6,7 @@ Invariant: whoever opens closes; when the block is left, no process of its sessi
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from hermes.domain.errors import Unavailable
 from hermes.domain.machine import Machine
 from hermes.domain.model import Provider, Reply, Request, Show
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 from hermes.domain.session import Session
 from hermes.domain.tool import Toolset, ToolSpec
 from hermes.effects.budget import Limits

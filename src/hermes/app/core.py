@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from hermes.domain.errors import Conflict, Misconfigured
 from hermes.domain.event import EventId
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Probe, no_probe
+from hermes.domain.records import dataclass
 from hermes.store import event as events
 from hermes.store.database import Database, Place, open_database
 

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from hermes.config.settings import secrets
 from hermes.config.variables import process_environment
 from hermes.domain.message import CallId, CallPart
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, SessionId
 from hermes.domain.tool import ToolContext, Toolset
 from hermes.effects.approving import Gate, StoredMemory

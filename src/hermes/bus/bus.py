@@ -7,7 +7,6 @@ loses the oldest and says how many.
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import anyio
 
@@ -16,6 +15,7 @@ from hermes.domain.errors import LimitReached, Unavailable
 from hermes.domain.event import Event
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Doorbell, Store
+from hermes.domain.records import dataclass
 from hermes.store import event as events
 from hermes.store.scope import require_publisher
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hermes.domain.event import OUTSIDE, Event
+from hermes.domain.records import dataclass
 
 _WORD = re.compile(r"[.:]")
 

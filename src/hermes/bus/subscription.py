@@ -7,7 +7,7 @@ retry; the cursor never waits for ever.
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -20,6 +20,7 @@ from hermes.domain.event import Event
 from hermes.domain.job import Job, JobId, JobState
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Doorbell, Probe, Store, Tx, no_probe
+from hermes.domain.records import dataclass
 from hermes.store import cursor as cursors
 from hermes.store import event as events
 from hermes.store import job as jobs

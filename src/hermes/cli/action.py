@@ -4,7 +4,6 @@ import argparse
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +12,7 @@ from hermes.cli.command import USAGE
 from hermes.cli.options import add_common
 from hermes.config.kinds import kind_of
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 
 Act = Callable[[argparse.Namespace], int]
 

@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +16,7 @@ from hermes.config.reading import read
 from hermes.config.variables import is_open_to_others, process_environment
 from hermes.domain.clock import SystemClock
 from hermes.domain.errors import Damaged, HermesError, Misconfigured
+from hermes.domain.records import dataclass
 
 if TYPE_CHECKING:
     from hermes.store.database import Place

@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from hermes.cli.screen import document, warn
 from hermes.config import Settings
 from hermes.domain.errors import Misconfigured
 from hermes.domain.message import ImagePart, Part, TextPart
+from hermes.domain.records import dataclass
 
 if TYPE_CHECKING:
     from hermes.agent.turn import Ended, Turn

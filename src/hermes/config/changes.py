@@ -5,7 +5,7 @@ lives in `.env`, everything else in `config.yaml`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.config.files import PRIVATE_FILE, Mistake, alone, make_home, read_text, replace
@@ -15,6 +15,7 @@ from hermes.config.schema import Schema, Setting
 from hermes.config.settings import SCHEMA
 from hermes.config.variables import is_open_to_others
 from hermes.domain.errors import Misconfigured, NotFound
+from hermes.domain.records import dataclass
 
 
 def named(key: str, schema: Schema = SCHEMA) -> Setting:

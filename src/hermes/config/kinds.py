@@ -6,13 +6,13 @@ Invariant: `parse(write(value))` is `value`, for every value that `parse` can gi
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin
 
 from hermes.config.secret import MASK, Secret, Url
+from hermes.domain.records import dataclass
 
 _WHOLE = re.compile(r"[+-]?\d[\d_]*", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)

@@ -1,8 +1,9 @@
 """Where a value comes from, written the way an editor or a person finds the place again."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from hermes.config.kinds import Kind, kind_of
+from hermes.domain.records import dataclass
 
 T = TypeVar("T")
 

@@ -1,8 +1,10 @@
 """Values that are used but never shown: `repr`, `str` and format strings give the mask, `reveal()` the text."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from hermes.domain.records import dataclass
 
 MASK = "[secret]"
 

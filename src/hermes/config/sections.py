@@ -1,11 +1,11 @@
 """The settings of Hermes, section by section: what each is for, its default, its bounds and its variables."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from hermes.config.schema import About, setting
 from hermes.config.secret import Secret, Url
+from hermes.domain.records import dataclass
 
 
 def _known_zone(name: str) -> None:

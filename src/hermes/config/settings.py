@@ -1,7 +1,7 @@
 """What everybody else is given: every setting with its value, and where each came from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from hermes.config.sections import (
     User,
     Vendors,
 )
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.config.schema import Schema, nearest
+from hermes.domain.records import dataclass
 
 OTHERS = frozenset({"HERMES_HOME", "HERMES_HOST", "HERMES_PORT", "HERMES_API_KEY"})
 """Variables that begin like ours and are read elsewhere."""

@@ -3,10 +3,10 @@
 Invariant: an answer belongs to the effect it was asked for, counts once, and only for five minutes.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, SessionId
 
 Scope = Literal["once", "session", "always"]

@@ -4,9 +4,11 @@ Invariant: what is judged is what is done: paths are real, commands are the text
 """
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias
+
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ Invariant: within one stream the numbers of durable events are 1, 2, 3 … witho
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import NewType, TypeAlias, Union
 
 from hermes.domain.principal import Tenant
+from hermes.domain.records import dataclass
 
 JSON: TypeAlias = Union[bool, int, float, str, Sequence["JSON"], Mapping[str, "JSON"], None]  # noqa: UP007 - it names itself
 Data: TypeAlias = Mapping[str, JSON]

@@ -3,13 +3,14 @@
 Invariant: whoever finishes a job holds its newest fence; a stale worker's word changes nothing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
 from hermes.domain.event import Data
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 
 JobId = NewType("JobId", str)
 

@@ -1,10 +1,10 @@
 """An API key as it is remembered: its beginning to recognise it, a hash to check it, never the key itself."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType
 
 from hermes.domain.principal import Tenant
+from hermes.domain.records import dataclass
 
 KeyId = NewType("KeyId", str)
 

@@ -1,9 +1,8 @@
 """What a model call has used and cost. Money is in millionths of a dollar."""
 
-from dataclasses import dataclass
-
 from hermes.domain.model import Usage
 from hermes.domain.principal import Tenant
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, SessionId
 
 

@@ -4,12 +4,13 @@ Invariant: every process a machine starts ends with its run or is journalled und
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from hermes.domain.effect import Connect
+from hermes.domain.records import dataclass
 
 Mode = Literal["read-only", "workspace", "full"]
 """What commands may write: nothing, the workspace, or everything (then no sandbox)."""

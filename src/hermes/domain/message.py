@@ -4,9 +4,11 @@ Invariant: a message never changes once it is stored; every call part has exactl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, NewType, TypeAlias
+
+from hermes.domain.records import dataclass
 
 MessageId = NewType("MessageId", str)
 CallId = NewType("CallId", str)

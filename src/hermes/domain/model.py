@@ -5,12 +5,13 @@ the same bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from hermes.domain.errors import LimitReached, Unavailable
 from hermes.domain.event import JSON
 from hermes.domain.message import Message
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolSpec
 
 Finish = Literal["stop", "tool_calls", "length", "refusal", "other"]

@@ -1,9 +1,9 @@
 """Who acts. A Principal is an argument all the way down to SQL, never taken from the surroundings or from text."""
 
-from dataclasses import dataclass
 from typing import Literal, NewType
 
 from hermes.domain.errors import Denied
+from hermes.domain.records import dataclass
 
 Tenant = NewType("Tenant", str)
 

@@ -1,4 +1,4 @@
-"""`dataclass` as in the standard library, for a fraction of its cost at start: what is compiled is compiled at first use.
+"""`dataclass` as in the standard library, for a fraction of its cost at start: what is compiled, is at first use.
 
 The house has some two hundred records, and the standard library compiles six functions for each while it is imported:
 two fifths of the time from the command to the first request. Type checkers see the original. Invariant: a record
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - it is given on under its own name
 else:
 
-    def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, repr: bool = True) -> Callable[[type], type]:  # noqa: A002 - as the original
+    def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, **more: bool) -> Callable[[type], type]:
         """Make a record of a class that has no base of its own; see `dataclasses.dataclass`."""
         if not slots:
             raise TypeError("a record of the house has slots; take the standard library's dataclass for another")
-        return lambda cls: _made(cls, frozen=frozen, kw_only=kw_only, has_repr=repr)
+        return lambda cls: _made(cls, frozen=frozen, kw_only=kw_only, has_repr=more.get("repr", True))
 
 
 def _made(cls: type[Any], *, frozen: bool, kw_only: bool, has_repr: bool) -> type[Any]:
-    names = tuple(cls.__dict__.get("__annotations__", ()))
+    # Those of the class itself; `inspect`, which would say the same, is what we save.
+    annotations = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
+    names = tuple(annotations)
     body = {name: value for name, value in cls.__dict__.items() if name not in {"__dict__", "__weakref__", *names}}
     given = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
     body["__slots__"] = names
     in_init = [name for name in names if _has(given, name, "init")]
     body["__match_args__"] = () if kw_only else tuple(in_init)
-    body["__dataclass_fields__"] = _Described(cls, names, given, frozen=frozen, kw_only=kw_only)
+    body["__dataclass_fields__"] = _Described(cls, annotations, given, frozen=frozen, kw_only=kw_only)
     body["__dataclass_params__"] = _Params(frozen=frozen, kw_only=kw_only)
     compared = _getter(tuple(name for name in names if _has(given, name, "compare")))
     body.setdefault("__eq__", _equal(compared))
@@ -40,11 +42,12 @@ def _made(cls: type[Any], *, frozen: bool, kw_only: bool, has_repr: bool) -> typ
         body |= {"__getstate__": lambda self: [getattr(self, n) for n in names], "__setstate__": _restore(names)}
 
     def first(self: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - any record
-        made.__init__ = _init(cls, names, given, frozen=frozen, kw_only=kw_only)  # type: ignore[misc] # that is the point
+        made.__init__ = _init(cls, annotations, given, frozen=frozen, kw_only=kw_only)
         made.__init__(self, *args, **kwargs)
 
     body.setdefault("__init__", first)
-    made = type(cls)(cls.__name__, cls.__bases__, body)
+    kind: Any = type(cls)
+    made: type[Any] = kind(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     return made
 
@@ -94,13 +97,15 @@ def _restore(names: tuple[str, ...]) -> Callable[[Any, list[Any]], None]:
     return restore
 
 
-def _init(cls: type[Any], names: tuple[str, ...], given: dict[str, Any], *, frozen: bool, kw_only: bool) -> Any:  # noqa: ANN401 - a function
+def _init(
+    cls: type[Any], annotations: dict[str, Any], given: dict[str, Any], *, frozen: bool, kw_only: bool
+) -> Callable[..., None]:
     """Write the function that fills a record, as a person would."""
     known: dict[str, Any] = {"put": object.__setattr__, "MISSING": dataclasses.MISSING}
-    words, lines = ["self", *(["*"] if kw_only and names else [])], []
-    for name in names:
-        value = given.get(name, dataclasses.MISSING)
-        factory = dataclasses.MISSING
+    words, lines = ["self", *(["*"] if kw_only and annotations else [])], []
+    for name in annotations:
+        value: Any = given.get(name, dataclasses.MISSING)
+        factory: Any = dataclasses.MISSING
         if isinstance(value, dataclasses.Field):
             factory, value = value.default_factory, value.default
         known |= {f"default_{name}": value, f"make_{name}": factory}
@@ -117,30 +122,26 @@ def _init(cls: type[Any], names: tuple[str, ...], given: dict[str, Any], *, froz
         lines.append("  self.__post_init__()")
     text = f"def __init__({', '.join(words)}):\n" + ("\n".join(lines) or "  pass")
     exec(text, known)  # noqa: S102 - the text is made of the names of fields alone
-    init = known["__init__"]
+    init: Callable[..., None] = known["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {**cls.__dict__.get("__annotations__", {}), "return": None}
+    init.__annotations__ = {**annotations, "return": None}
     return init
 
 
 class _Described:
-    """`__dataclass_fields__`, which `replace`, `fields`, `asdict` and msgspec read: as the standard library makes it."""
+    """`__dataclass_fields__`, which `replace`, `fields` and msgspec read, as the standard library makes it."""
 
     def __init__(
-        self, cls: type[Any], names: tuple[str, ...], given: dict[str, Any], *, frozen: bool, kw_only: bool
+        self, cls: type[Any], annotations: dict[str, Any], given: dict[str, Any], *, frozen: bool, kw_only: bool
     ) -> None:
-        self._cls, self._names, self._given = cls, names, given
+        self._body = {"__annotations__": annotations, "__module__": cls.__module__, **given}
+        self._name = cls.__name__
         self._flags = {"frozen": frozen, "kw_only": kw_only}
         self._fields: dict[str, Any] | None = None
 
     def __get__(self, _instance: object, _owner: type) -> dict[str, Any]:
         if self._fields is None:
-            annotations = self._cls.__dict__.get("__annotations__", {})
-            shadow = type(
-                self._cls.__name__,
-                (),
-                {"__annotations__": dict(annotations), "__module__": self._cls.__module__, **self._given},
-            )
+            shadow: Any = type(self._name, (), dict(self._body))
             made = dataclasses.dataclass(init=False, repr=False, eq=False, **self._flags)(shadow)
             self._fields = made.__dataclass_fields__
         return self._fields

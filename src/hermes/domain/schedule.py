@@ -3,12 +3,13 @@
 Invariant: one due time makes at most one job, whoever looks and however often.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, NewType
 
 from hermes.domain.event import Data
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 
 ScheduleId = NewType("ScheduleId", str)
 Missed = Literal["skip", "once", "all"]

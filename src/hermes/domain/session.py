@@ -3,12 +3,12 @@
 Invariants: a context's prefix never changes; a run ends exactly once; nothing that was said is deleted by going back.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NewType
 
 from hermes.domain.message import MessageId
 from hermes.domain.principal import Principal, Tenant
+from hermes.domain.records import dataclass
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)

@@ -4,7 +4,7 @@ Invariant: `plan` is pure; `call` does what its plan says and nothing else.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from hermes.domain.event import JSON
 from hermes.domain.machine import Machine, MayConnect, Mode
 from hermes.domain.message import CallId, ImagePart
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, SessionId
 
 P = TypeVar("P")

@@ -1,10 +1,10 @@
 """A person with an account. The owner of a personal installation is one of them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from hermes.domain.principal import Principal, Tenant
+from hermes.domain.records import dataclass
 
 Role = Literal["owner", "admin", "user"]
 

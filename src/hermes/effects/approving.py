@@ -6,7 +6,7 @@ answer already: no. A yes belongs to the effect that was shown.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from hermes.domain.effect import Effect, fingerprint
 from hermes.domain.errors import HermesError
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 from hermes.domain.tool import ToolContext
 from hermes.effects.policy import Verdict

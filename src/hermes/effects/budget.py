@@ -6,10 +6,10 @@ together use more than there is.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ writes or a tool does makes `perform` raise.
 import difflib
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import TypeAlias, assert_never
 
@@ -18,6 +18,7 @@ from hermes.domain.effect import Connect, Effect
 from hermes.domain.errors import Denied, HermesError, Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.message import CallPart, ResultPart, Status
+from hermes.domain.records import dataclass
 from hermes.domain.tool import (
     Access,
     Deferred,

@@ -5,8 +5,9 @@ Invariant: a place is judged by its real path, a host by its plain name or numbe
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from hermes.domain.records import dataclass
 
 
 def _words(text: str) -> list[str]:

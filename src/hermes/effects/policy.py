@@ -5,13 +5,13 @@ Invariant: an effect that no row describes is refused. A verdict names its rule,
 
 import os.path
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, assert_never
 
 from hermes.domain.effect import CallTool, Connect, Effect, ReadPath, RunCommand, WritePath
 from hermes.domain.machine import Mode, Protection
 from hermes.domain.principal import Principal
+from hermes.domain.records import dataclass
 from hermes.effects import places, shell
 from hermes.effects.places import Grounds
 

@@ -7,10 +7,11 @@ shown. Invariant: what is not fully understood is `None`; nothing here ever make
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
+
+from hermes.domain.records import dataclass
 
 _LONGEST = 4_096
 _MOST_COMMANDS = 64

@@ -9,7 +9,6 @@ import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,6 +16,7 @@ import msgspec
 
 from hermes.domain.clock import Clock
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 
 MOST_BYTES = 50_000

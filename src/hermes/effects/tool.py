@@ -7,7 +7,7 @@ import inspect
 import json
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import field, make_dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import msgspec
 
 from hermes.domain.effect import CallTool, Effect
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.tool import (
     Access,
     Deferred,

@@ -5,12 +5,13 @@ Invariant: a combination calls the tool it was made of and nothing else; what wa
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from hermes.domain.effect import CallTool
 from hermes.domain.errors import Conflict, LimitReached, Misconfigured
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.session import RunId
 from hermes.domain.tool import Outcome, Planned, Tool, ToolContext, Toolset, ToolSpec
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Protocol, TypeAlias
 
@@ -10,6 +10,7 @@ from hermes.domain.clock import Clock
 from hermes.domain.event import Data
 from hermes.domain.job import Job
 from hermes.domain.protocols import Store, Tx
+from hermes.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

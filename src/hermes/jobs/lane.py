@@ -7,7 +7,6 @@ when the lease runs out.
 import os
 import platform
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from hermes.domain.errors import Conflict, LeaseLost
 from hermes.domain.job import Job
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
+from hermes.domain.records import dataclass
 from hermes.jobs.ending import ended
 from hermes.store import event as events
 from hermes.store import job as jobs

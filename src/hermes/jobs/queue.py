@@ -1,6 +1,6 @@
 """The queue as others use it: put a job, look at it, cancel it, retry it; keep schedules."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from hermes.domain.clock import Clock, from_micros, to_micros
@@ -9,6 +9,7 @@ from hermes.domain.event import Data
 from hermes.domain.job import Attempt, Job, JobId, JobState
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
+from hermes.domain.records import dataclass
 from hermes.domain.schedule import Missed, Schedule, ScheduleId
 from hermes.jobs import rule as rules
 from hermes.jobs.ending import ended

@@ -7,7 +7,7 @@ lost changes nothing; a job that kills its worker uses up its attempts like any 
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -29,6 +29,7 @@ from hermes.domain.errors import (
 from hermes.domain.job import Job
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Doorbell, Probe, Store, Tx, no_probe
+from hermes.domain.records import dataclass
 from hermes.jobs import scheduler
 from hermes.jobs.ending import ended
 from hermes.jobs.kind import Again, Done, Failed, JobKind, Result

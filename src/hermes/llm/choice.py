@@ -4,11 +4,12 @@ Invariant: a choice is complete; what is missing is said in one line that names 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.config.secret import Secret
 from hermes.config.settings import Settings
 from hermes.domain.errors import Misconfigured, NotFound
+from hermes.domain.records import dataclass
 from hermes.llm.catalogue.models import facts
 from hermes.llm.catalogue.vendors import VENDORS, vendor
 from hermes.llm.vendor import Vendor

@@ -4,12 +4,12 @@ Invariant: a call ends with a reply or with one error of `domain/errors.py`, wit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes.domain.clock import Clock
 from hermes.domain.errors import HermesError, Unavailable
 from hermes.domain.message import Message
 from hermes.domain.model import Cut, Reply, Request, Show, Usage
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolSpec
 from hermes.llm.tokens import estimate
 from hermes.llm.wire.answer import Answer

@@ -6,11 +6,12 @@ words before them) stands in it: who quotes a call does not make one.
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
 from hermes.domain.message import CallId, CallPart
+from hermes.domain.records import dataclass
 from hermes.llm.tolerant import is_object, object_in
 
 _TAG = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)

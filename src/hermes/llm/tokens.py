@@ -3,9 +3,8 @@
 Invariant: an estimate is never zero for something, and grows with its text.
 """
 
-from dataclasses import dataclass
-
 from hermes.domain.model import Usage
+from hermes.domain.records import dataclass
 
 BYTES_PER_TOKEN = 3.6
 """What prose and code in JSON take of the tokenizers in use, on the safe side."""

@@ -1,7 +1,9 @@
 """What Hermes knows of a vendor: a row, not code."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from hermes.domain.records import dataclass
 
 Wire = Literal["chat", "anthropic"]
 

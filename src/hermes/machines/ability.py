@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes.domain.machine import Protection
+from hermes.domain.records import dataclass
 from hermes.machines import landlock, seccomp
 
 _SECONDS = 10.0

@@ -7,7 +7,7 @@ what the journal names, if it is still the same process, and never another.
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -19,6 +19,7 @@ from hermes.config import Settings
 from hermes.domain.clock import Clock
 from hermes.domain.errors import Misconfigured, NotFound
 from hermes.domain.machine import Command, ProcessState
+from hermes.domain.records import dataclass
 from hermes.machines.capture import Capture
 from hermes.machines.child import Child, Launch, start
 from hermes.machines.journal import Journal, Leftover

@@ -7,9 +7,10 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from hermes.domain.records import dataclass
 from hermes.machines import family
 from hermes.machines.family import Identity
 

@@ -11,7 +11,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 
 from hermes.domain.clock import Clock
 from hermes.domain.errors import HermesError, NotFound, Unavailable
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolContext
 from hermes.machines.files import LocalFiles
 from hermes.machines.manifest import Bounds, Kept, Manifest, Scan, State, scan

@@ -9,12 +9,12 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
 
 from hermes.domain.errors import Unavailable
+from hermes.domain.records import dataclass
 from hermes.machines import family
 
 _CHUNK = 1 << 16

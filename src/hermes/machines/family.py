@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from hermes.domain.records import dataclass
 
 MARK = "HERMES_COMMAND"
 """The variable by which what a command left behind is found."""

@@ -6,11 +6,11 @@ Invariant: a command that is ended for this is told why, as the last line of its
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
+from hermes.domain.records import dataclass
 from hermes.machines import family
 from hermes.machines.child import Child
 

@@ -9,9 +9,10 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from hermes.domain.records import dataclass
 from hermes.machines import family
 from hermes.machines.family import Identity
 

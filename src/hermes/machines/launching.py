@@ -9,12 +9,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.config import Settings
 from hermes.domain.errors import Denied, Unavailable
 from hermes.domain.machine import Command, Mode
+from hermes.domain.records import dataclass
 from hermes.machines import ability, cgroup, landlock, network, sandbox, seccomp, shell, workspace
 from hermes.machines.ability import Ability
 from hermes.machines.cgroup import Cgroups

@@ -6,7 +6,6 @@ Invariant: every process that is started ends with its command, its session or t
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -19,6 +18,7 @@ from hermes.config.variables import process_environment
 from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached, Unavailable
 from hermes.domain.machine import Command, Finished, Output, ProcessState, Protection
+from hermes.domain.records import dataclass
 from hermes.machines import shell
 from hermes.machines.background import Background, Beside
 from hermes.machines.capture import Capture

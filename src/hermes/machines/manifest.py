@@ -6,10 +6,12 @@ Invariant: bounded in files and bytes; what is left out is known by name, or the
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import msgspec
+
+from hermes.domain.records import dataclass
 
 LEFT_OUT_FOLDERS = frozenset(
     {".git", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox"}

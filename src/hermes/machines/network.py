@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import anyio
 import anyio.to_thread
 
 from hermes.domain.errors import Unavailable
+from hermes.domain.records import dataclass
 from hermes.machines import listening
 from hermes.machines.ability import Ability, refuses
 

@@ -8,10 +8,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.domain.machine import Mode
+from hermes.domain.records import dataclass
 from hermes.machines.workspace import Workspace
 
 HOME = Path("/home/hermes")

@@ -8,8 +8,8 @@ import os
 import platform
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hermes.domain.records import dataclass
 from hermes.machines.syscalls import CLONE, CLONE3, FORBIDDEN, IOCTL, NUMBERS, SOCKET
 
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN, _AND = 0x20, 0x15, 0x25, 0x45, 0x06, 0x54

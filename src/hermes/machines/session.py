@@ -5,10 +5,11 @@ Invariant: the state that a sandboxed command leaves is used in the sandbox only
 
 import hashlib
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.domain.machine import Command
+from hermes.domain.records import dataclass
 from hermes.machines.network import SessionNetwork
 from hermes.machines.sandbox import Folders
 from hermes.machines.shell import ShellState

@@ -6,10 +6,11 @@ same session and mode; it is parsed strictly, and what does not parse is as if n
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.domain.errors import LimitReached
+from hermes.domain.records import dataclass
 
 LONGEST_TEXT = 100_000
 """The kernel takes arguments of up to 128 KiB."""

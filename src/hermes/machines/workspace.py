@@ -6,10 +6,10 @@ the reach of commands.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.domain.errors import Misconfigured
+from hermes.domain.records import dataclass
 
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/run")
 _TOO_WIDE = ("/home", "/mnt", "/media", "/opt", "/srv", "/tmp", "/var", "/var/tmp", "/Users")

@@ -7,11 +7,11 @@ internet is refused unless a person listed it; one bad answer of a resolver spoi
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
 from hermes.domain.errors import Denied, Misconfigured
+from hermes.domain.records import dataclass
 
 Ip: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network

@@ -4,10 +4,10 @@ Invariant: a request names one host, in its target; no other word of it decides 
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hermes.domain.errors import HermesError, Misconfigured
+from hermes.domain.records import dataclass
 from hermes.net.address import parse_authority
 
 LONGEST_HEAD = 32_768

@@ -9,13 +9,13 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import anyio
 
 from hermes.domain.effect import Connect
 from hermes.domain.errors import Denied, HermesError, LimitReached, Misconfigured
 from hermes.domain.machine import MayConnect
+from hermes.domain.records import dataclass
 from hermes.net import socks
 from hermes.net.asked import LONGEST_HEAD, Asked, parse_asked, parse_size, said
 from hermes.net.dial import Dial

@@ -3,9 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes.domain.errors import Unavailable
+from hermes.domain.records import dataclass
 from hermes.net import address
 from hermes.net.address import Ip, Listed
 from hermes.net.dial import connect

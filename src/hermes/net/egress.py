@@ -8,10 +8,10 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hermes.domain.errors import Denied, Unavailable
+from hermes.domain.records import dataclass
 from hermes.net.dial import Address, connect, said
 from hermes.net.target import strict_host
 

@@ -4,10 +4,10 @@ Invariant: each redirect is dialled, and so judged, anew; no header of the calle
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from hermes.domain.errors import Denied, LimitReached
+from hermes.domain.records import dataclass
 from hermes.net.http import Http, head
 from hermes.net.response import Deadlines
 

@@ -8,13 +8,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from hermes.domain.errors import HermesError, Misconfigured, Unavailable
+from hermes.domain.records import dataclass
 from hermes.net.connection import Connection
 from hermes.net.dial import Dial, dial
 from hermes.net.response import Bounds, Deadlines, Response, Terms

@@ -5,12 +5,12 @@ Invariant: no wait is without a deadline, and what is held of a body that nobody
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import httptools
 
 from hermes.domain.errors import HermesError, LimitReached, Unavailable, Unsupported
+from hermes.domain.records import dataclass
 from hermes.net.target import Target
 
 HELD = 1024 * 1024

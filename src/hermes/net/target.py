@@ -5,10 +5,10 @@ Invariant: the host that is dialled, named in TLS and written in the Host line i
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from hermes.domain.errors import Misconfigured
+from hermes.domain.records import dataclass
 
 _PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)

@@ -5,11 +5,11 @@ Invariant: no read waits longer than the connection may be idle, and nothing mov
 
 import asyncio
 import socket
-from dataclasses import dataclass
 
 import anyio
 
 from hermes.domain.errors import Misconfigured
+from hermes.domain.records import dataclass
 
 _CHUNK = 1 << 16
 _LAST_WORDS, _LAST_READS = 2.0, 64

@@ -5,11 +5,11 @@ Invariant: nothing is imported before it is asked for by name, and one broken pa
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from hermes.domain.errors import Conflict, Misconfigured, NotFound
+from hermes.domain.records import dataclass
 
 T = TypeVar("T")
 

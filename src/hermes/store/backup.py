@@ -12,7 +12,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +22,7 @@ import msgspec
 from hermes.domain.clock import Micros, from_micros
 from hermes.domain.errors import Conflict, Misconfigured, NotFound
 from hermes.domain.protocols import Probe, Row, no_probe
+from hermes.domain.records import dataclass
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine
 from hermes.store.lock import FileLock, server_lock

@@ -3,11 +3,10 @@
 Invariant: only the holder of the newest fence moves a cursor, in the transaction in which it handled the events.
 """
 
-from dataclasses import dataclass
-
 from hermes.domain.errors import LeaseLost
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Tx
+from hermes.domain.records import dataclass
 from hermes.store.scope import require_system
 
 

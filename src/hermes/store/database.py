@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ import anyio
 from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached, Misconfigured, Unavailable, Unsupported
 from hermes.domain.protocols import Probe, Tx, no_probe
+from hermes.domain.records import dataclass
 from hermes.store import backup as backups
 from hermes.store import evolution
 from hermes.store.engine import Connection, Engine

@@ -5,9 +5,10 @@ For the operator, also when the schema is an older or a newer one, or the file i
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.domain.clock import Clock
+from hermes.domain.records import dataclass
 from hermes.store import evolution, sqlite
 from hermes.store.database import Place, engine_for
 from hermes.store.engine import Connection

@@ -5,13 +5,13 @@ positions become visible in their order and no stream has a gap; all other write
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, LiteralString, cast
 
 from hermes.domain.clock import Clock, Micros, to_micros
 from hermes.domain.errors import Conflict, Misconfigured, Unavailable
 from hermes.domain.protocols import Params, Row
+from hermes.domain.records import dataclass
 from hermes.store.engine import Failure
 
 try:

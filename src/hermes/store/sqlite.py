@@ -5,7 +5,6 @@ processes write and checkpoint at once.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from hermes.domain.clock import Clock, Micros, to_micros
 from hermes.domain.errors import Conflict, Damaged, Unavailable
 from hermes.domain.protocols import Params, Row
+from hermes.domain.records import dataclass
 from hermes.store.engine import Failure
 from hermes.store.lock import FileLock
 

@@ -1,8 +1,7 @@
 """The built-in toolsets, wired to what they share."""
 
-from dataclasses import dataclass
-
 from hermes.domain.machine import Machine
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 from hermes.domain.tool import Toolset
 from hermes.effects.spill import Spill

@@ -6,13 +6,13 @@ another state is not overwritten.
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
 from hermes.domain.errors import HermesError, Misconfigured, Unavailable
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolContext
 from hermes.tools.content import kind_of_binary
 from hermes.tools.paths import shown

@@ -5,9 +5,9 @@ Invariant: what is switched off anywhere is off; a name that means nothing is to
 
 import difflib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from hermes.domain.errors import NotFound
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Toolset, ToolSpec
 from hermes.effects.toolset import filtered
 

@@ -1,11 +1,11 @@
 """The tool `clarify`: one question to the person."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
 from msgspec import Meta
 
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolFailed
 from hermes.effects.tool import FunctionTool, answer, tool, touches_nothing
 

@@ -4,9 +4,10 @@ Invariant: text that is changed on its way to the model is said to be.
 """
 
 import codecs
-from dataclasses import dataclass
 
 import msgspec
+
+from hermes.domain.records import dataclass
 
 _LOOKED_AT = 8_192
 _MAGIC = (

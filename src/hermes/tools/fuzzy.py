@@ -7,7 +7,8 @@ place only.
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from hermes.domain.records import dataclass
 
 _LIKE = {
     "\u2018": "'",

@@ -1,8 +1,9 @@
 """What is searched for, and what was found: the same whoever searches."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from hermes.domain.records import dataclass
 
 LONGEST_LINE = 400
 MOST_BYTES = 30_000

@@ -5,13 +5,14 @@ Invariant: bounded for each session; what is dropped is counted and said.
 
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 
 import anyio
 
 from hermes.domain.errors import HermesError
 from hermes.domain.machine import Machine, ProcessState
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 
 _MOST = 50

@@ -1,13 +1,13 @@
 """The tool `patch`: one replacement, or a patch of several files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from hermes.domain.effect import Effect, WritePath
 from hermes.domain.errors import Conflict, Misconfigured, NotFound
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolRetry
 from hermes.effects.tool import Effects, FunctionTool, answer, tool
 from hermes.tools import fuzzy, v4a

@@ -1,7 +1,6 @@
 """The tool `process`: look at, wait for, write to and end background processes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -11,6 +10,7 @@ from hermes.domain.effect import CallTool, Effect
 from hermes.domain.errors import Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.machine import ProcessState
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolFailed
 from hermes.effects.spill import clip
 from hermes.effects.tool import FunctionTool, answer, tool

@@ -1,7 +1,7 @@
 """The tool `read_file`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from hermes.domain.effect import Effect, ReadPath
 from hermes.domain.errors import NotFound
 from hermes.domain.event import JSON
 from hermes.domain.machine import FileStatus
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolFailed, ToolResult, ToolRetry
 from hermes.effects.tool import Effects, FunctionTool, answer, tool
 from hermes.tools.content import Text, kind_of_binary, read_text

@@ -1,7 +1,6 @@
 """The tool `search_files`: by content or by name, with ripgrep on the machine where it is, else by ourselves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +10,7 @@ from msgspec import Meta
 from hermes.domain.effect import Effect, ReadPath
 from hermes.domain.errors import Denied, Misconfigured, Unavailable
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolFailed, ToolResult
 from hermes.effects.tool import Effects, FunctionTool, answer, tool
 from hermes.tools import ripgrep, walking

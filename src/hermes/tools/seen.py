@@ -5,10 +5,10 @@ Invariant: bounded; what was forgotten counts as never seen.
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.domain.machine import FileStatus
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 
 _MOST = 2_000

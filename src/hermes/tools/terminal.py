@@ -3,7 +3,6 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from hermes.domain.effect import Effect, RunCommand
 from hermes.domain.errors import Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.machine import Command, Finished, Machine
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 from hermes.domain.tool import Outcome, ToolContext
 from hermes.effects.spill import Spill, clip

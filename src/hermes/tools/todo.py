@@ -1,12 +1,12 @@
 """The tool `todo`: the agent's own list of work, one for each session."""
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.session import SessionId
 from hermes.domain.tool import Outcome, ToolContext, ToolRetry
 from hermes.effects.tool import FunctionTool, answer, tool, touches_nothing

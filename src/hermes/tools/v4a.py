@@ -4,10 +4,11 @@ Invariant: parsing touches nothing; what is not of the format is named with its 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hermes.domain.errors import Misconfigured
+from hermes.domain.records import dataclass
 from hermes.tools import fuzzy
 
 _BEGIN, _END, _EOF = "*** Begin Patch", "*** End Patch", "*** End of File"

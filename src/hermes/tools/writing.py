@@ -1,12 +1,12 @@
 """The tool `write_file`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from hermes.domain.effect import Effect, WritePath
 from hermes.domain.errors import Misconfigured
 from hermes.domain.event import JSON
+from hermes.domain.records import dataclass
 from hermes.domain.tool import Outcome, ToolContext, ToolRetry
 from hermes.effects.tool import Effects, FunctionTool, answer, tool
 from hermes.tools.change import Change, apply, counts, diff, present

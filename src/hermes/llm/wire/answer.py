@@ -4,12 +4,12 @@ Invariant: what is held of an answer is bounded, and every piece was shown in th
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from hermes.domain.clock import Clock
 from hermes.domain.errors import LimitReached
 from hermes.domain.message import Message, MessageId, Part, ReasoningPart, TextPart
 from hermes.domain.model import Delta, Finish, Show
+from hermes.domain.records import dataclass
 from hermes.llm.repair import Draft, as_cut, calls_in, mend
 from hermes.llm.tolerant import whole_characters
 from hermes.llm.wire.thinking import Splitter, unopened

@@ -7,7 +7,6 @@ or the money gone. No message holds the key.
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeGuard
@@ -16,6 +15,7 @@ import msgspec
 
 from hermes.domain.errors import Denied, HermesError, LimitReached, Misconfigured, NotFound, Unavailable
 from hermes.domain.model import ContextOverflow
+from hermes.domain.records import dataclass
 
 LONGEST_PAUSE = 3600.0
 

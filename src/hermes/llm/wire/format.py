@@ -1,7 +1,6 @@
 """The two wire formats behind one face, so that one provider serves both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from hermes.domain.clock import Clock
 from hermes.domain.message import Message
 from hermes.domain.model import Finish, Request, Usage
+from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolSpec
 from hermes.llm.vendor import Quirks
 from hermes.llm.wire import anthropic, chat
