@@ -51,7 +51,7 @@ class Pool:
     """How many connections there may be: in all, and kept unused for each origin, and for how long."""
 
     open: int = 1024
-    kept: int = 64
+    kept: int = 1024
     seconds: float = 55.0
 
 

@@ -118,9 +118,6 @@ class Response:
                 if self._is_paused and self._line is not None:
                     self._is_paused = False
                     self._line.go_on()
-                if self._loop.time() > self._terms.end and not self._is_complete:
-                    self._due, self._what = self._terms.end, "the end of the answer"
-                    self._fail(self._late())
                 return data
             if self._failure is not None:
                 raise self._failure

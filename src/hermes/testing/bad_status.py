@@ -52,6 +52,7 @@ STATUS: Mapping[str, tuple[Behave, type[HermesError] | None]] = {
     "529": (refusing(529, _error("overloaded", "overloaded_error")), Unavailable),
     "400, overloaded all the same": (refusing(400, _error("overloaded", "overloaded_error")), Unavailable),
     "401": (refusing(401, _error("no such key", "authentication_error", "invalid_api_key")), Denied),
+    "401, key repeated": (refusing(401, _error("Incorrect API key provided: sk-fake.", "authentication_error")), Denied),
     "403": (refusing(403, _error("not for you", "permission_error")), Denied),
     "404, model": (refusing(404, _error("no such model", "not_found_error", "model_not_found")), NotFound),
     "400, model": (refusing(400, _error("no such model", "invalid_request_error", "model_not_found")), NotFound),

@@ -11,13 +11,15 @@ import pytest
 
 from hermes.config import load
 from hermes.domain.clock import SystemClock
-from hermes.domain.errors import Misconfigured
+from hermes.domain.errors import LimitReached, Misconfigured
 from hermes.domain.message import CallId, CallPart, ImagePart, Message, ResultPart
 from hermes.domain.model import Delta, Provider, Reply, Request, Usage
 from hermes.llm.choice import choose
 from hermes.llm.opening import open_provider
 from hermes.llm.prices import cost
 from hermes.llm.tokens import Estimator, estimate
+from hermes.llm.wire.answer import LONGEST, Answer
+from hermes.testing.bad_streams import CHAT as CHAT_STREAMS
 from hermes.testing.bad_streams import of
 from hermes.testing.contracts.provider import HELLO, READ, SHELL, said
 from hermes.testing.model_server import ModelServer
@@ -208,8 +210,12 @@ async def test_a_local_model_s_tags_become_thoughts_and_calls(line: Open) -> Non
         reply = await one.ask(Say(text, piece=3))
         assert (reply.message.reasoning, reply.message.text, reply.finish) == ("I need to look.", "", "tool_calls")
         assert [(c.name, json.loads(c.arguments)) for c in reply.message.calls] == [("shell", {"cmd": "ls"})]
+        assert "".join(d.text for d in one.shown if d.kind == "text").strip() == ""
+        assert [d.text for d in one.shown if d.kind == "call"] == ["shell"]
+        one.shown.clear()
         quoted = await one.ask(Say("As I said: " + text, calls=(Order("read_file", {}),)))
         assert [c.name for c in quoted.message.calls] == ["read_file"]
+        assert "".join(d.text for d in one.shown if d.kind == "text") == quoted.message.text
         held = await one.ask(Say('{"name": "shell", "arguments": {}}'), schema={"type": "object"})
         assert held.message.calls == ()
     async with line("openai", "gpt-5") as one:
@@ -222,6 +228,33 @@ async def test_names_of_tools_are_known_from_a_prefix_that_was_stored(line: Open
         one.server.add(Say('<tool_call>{"name": "SHELL", "arguments": {}}</tool_call>'))
         reply = await one.provider.call(Request(stored, [one.provider.encode(HELLO)]), one.shown.append)
         assert [c.name for c in reply.message.calls] == ["shell"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("the same index for all", ["{}", "{}"]),
+        ("interleaved indices", ['{"cmd": "b"}', '{"cmd": "a"}']),
+        ("no indices", ['{"cmd": "ls"}']),
+        ("arguments as an object", ['{"cmd": "ls"}']),
+        ("arguments broken", ['{"cmd": "ls"}']),
+        ("arguments null", ["{}"]),
+        ("duplicate tool ids", ["{}", "{}"]),
+        ("name in capitals with a prefix", ["{}"]),
+    ],
+)
+async def test_odd_calls_are_read_as_they_were_meant(line: Open, name: str, arguments: list[str]) -> None:
+    async with line("custom") as one:
+        one.server.behaviours.append(CHAT_STREAMS[name][0])
+        reply = await one.ask("unused")
+        assert [(c.name, c.arguments) for c in reply.message.calls] == [("shell", given) for given in arguments]
+
+
+def test_an_answer_has_a_bound_of_its_own() -> None:
+    answer = Answer(lambda _: None, frozenset(), reads_tags=False)
+    answer.say("x" * LONGEST)
+    with pytest.raises(LimitReached, match="longer than"):
+        answer.say("x")
 
 
 async def test_a_refusal_is_said_and_named(line: Open) -> None:

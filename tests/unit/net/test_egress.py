@@ -115,6 +115,14 @@ async def test_only_what_the_owner_listed_is_reached(item: str, host: str, is_op
                 await dialled(egress, host, server.port)
 
 
+async def test_who_is_at_the_other_end_is_judged_again() -> None:
+    """The address of nobody leads to this machine: what was dialled is listed, who answers is not."""
+    async with serving(b"") as server:
+        egress = Egress(Listed((f"0.0.0.0:{server.port}",)), Resolver(["0.0.0.0"]))
+        with pytest.raises(Denied, match=r"127\.0\.0\.1"):
+            await dialled(egress, "nobody.example", server.port)
+
+
 async def test_a_name_without_an_address_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="no address"):
         await dialled(Egress(resolve=Resolver([])), "nowhere.example")

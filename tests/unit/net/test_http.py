@@ -144,6 +144,28 @@ async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:
         assert server.connections == 2
 
 
+async def test_a_connection_that_its_server_means_to_close_is_not_kept() -> None:
+    async with serving(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")) as server, Http().opened() as http:
+        assert [await body_of(http, server.url) for _ in range(2)] == [b"hello"] * 2
+        assert server.connections == 2
+
+
+async def test_a_flood_ends_at_the_deadline_over_all_too() -> None:
+    async def play(stream: ByteStream, _request: bytes) -> None:
+        await stream.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            await stream.send(b"x" * 100_000)
+
+    async def read(http: Http, url: str) -> None:
+        with await http.send(head("GET", url, {}), deadlines=Deadlines(total=0.3)) as response:
+            while await response.read():
+                continue
+
+    async with serving(play) as server, Http(bounds=Bounds(body=1 << 50)).opened() as http:
+        with pytest.raises(Unavailable, match=r"did not end its answer within 0\.3 s"):
+            await read(http, server.url)
+
+
 async def test_a_drip_that_never_pauses_long_ends_at_the_deadline_over_all() -> None:
     async def play(stream: ByteStream, _request: bytes) -> None:
         await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")

@@ -42,6 +42,9 @@ def test_events_do_not_depend_on_how_the_bytes_were_cut(
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(raw)], strict=True):
         found += events.feed(raw[begin:end])
     assert [*found, *events.finish()] == simply(text)
+    slow = Events()
+    bytewise = [event for at in range(len(raw)) for event in slow.feed(raw[at : at + 1])]
+    assert [*bytewise, *slow.finish()] == simply(text)
 
 
 @given(st.binary(max_size=200))

@@ -12,7 +12,7 @@ from hermes.domain.model import Delta, Finish, Show
 from hermes.domain.records import dataclass
 from hermes.llm.repair import Draft, as_cut, calls_in, mend
 from hermes.llm.tolerant import whole_characters
-from hermes.llm.wire.thinking import Splitter, unopened
+from hermes.llm.wire.thinking import Curtain, Splitter, unopened
 
 LONGEST = 16 * 1024 * 1024
 """How many characters an answer may have, its arguments and thoughts included."""
@@ -40,6 +40,7 @@ class Answer:
         self._size = 0
         self.calls: list[Call] = []
         self._splitter: Splitter | None = Splitter(self._give) if reads_tags else None
+        self._curtain: Curtain | None = Curtain(self._word) if reads_tags and names else None
 
     @property
     def is_empty(self) -> bool:
@@ -51,7 +52,10 @@ class Answer:
         if self._splitter is None:
             self._grow(piece)
             self._words.append(piece)
-            self._show(Delta("text", piece))
+            if self._curtain is None:
+                self._show(Delta("text", piece))
+            else:
+                self._curtain.take(piece)
         else:
             self._splitter.take(piece)
             if self._splitter.is_through:
@@ -65,10 +69,16 @@ class Answer:
         self._grow(piece)
         if kind == "text":
             self._words.append(piece)
-            self._show(Delta("text", piece))
+            if self._curtain is None:
+                self._word(piece)
+            else:
+                self._curtain.take(piece)
         else:
             self._thoughts.append(piece)
             self._show(Delta("reasoning", piece))
+
+    def _word(self, piece: str) -> None:
+        self._show(Delta("text", piece))
 
     def order(self, call_id: str, name: str) -> Call:
         """The model begins to order a tool."""
@@ -106,9 +116,14 @@ class Answer:
             self._splitter.finish()
             self._splitter = None
 
+    def _reveal(self, *, is_call: bool) -> None:
+        if self._curtain is not None:
+            self._curtain.finish(is_call=is_call)
+
     def partial(self, clock: Clock) -> Message | None:
         """Return what was said before the answer broke off; calls that may lack their end are no part of it."""
         self.finish()
+        self._reveal(is_call=False)
         parts = _said(self._thoughts, self._words)
         if not parts:
             return None
@@ -127,8 +142,9 @@ class Answer:
                 self._thoughts.append(thought)
             if reads_calls and not drafts:
                 text, drafts = calls_in(text, self._names)
-                for draft in drafts:
-                    self._show(Delta("call", draft.name))
+            self._reveal(is_call=bool(drafts) and not self.calls)
+            for draft in drafts[len(self.calls) :]:
+                self._show(Delta("call", draft.name))
         parts = _said(self._thoughts, [text])
         return Message(
             MessageId(clock.new_id()),

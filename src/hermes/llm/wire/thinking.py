@@ -1,4 +1,4 @@
-"""Tells thoughts from words in models that write both into one text, between <think> tags.
+"""Tells thoughts and calls from words in models that write all of it into one text, between tags.
 
 Invariant: the pieces that come out, put together, are the text that went in without its tags; of a text that may still
 become a tag only the end is held back.
@@ -11,6 +11,7 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 _OPEN = "<think>"
 _CLOSE = "</think>"
+_CALL = "<tool_call>"
 
 
 class Splitter:
@@ -41,7 +42,7 @@ class Splitter:
         if self._state == "inside":
             thought, closer, text = text.partition(_CLOSE)
             if not closer:
-                length = _overlap(thought)
+                length = _overlap(thought, _CLOSE)
                 self._held = thought[len(thought) - length :]
                 thought = thought[: len(thought) - length]
             if thought:
@@ -59,9 +60,43 @@ class Splitter:
             self._held = ""
 
 
-def _overlap(text: str) -> int:
-    """Return how many letters at the end could be the beginning of the closing tag."""
-    return next((n for n in range(min(len(_CLOSE) - 1, len(text)), 0, -1) if _CLOSE.startswith(text[-n:])), 0)
+class Curtain:
+    """Holds back what a person need not see: calls that are written as text. If they are none, they are shown late."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._held = ""
+        self._hidden: list[str] = []
+
+    def take(self, piece: str) -> None:
+        """Take the next piece of the text."""
+        if self._hidden:
+            self._hidden.append(piece)
+            return
+        if not self._held and "<" not in piece:
+            self._show(piece)
+            return
+        text = self._held + piece
+        words, tag, rest = text.partition(_CALL)
+        if tag:
+            self._hidden, self._held = [tag, rest], ""
+        else:
+            length = _overlap(text, _CALL)
+            words, self._held = text[: len(text) - length], text[len(text) - length :]
+        if words:
+            self._show(words)
+
+    def finish(self, *, is_call: bool) -> None:
+        """The text has ended: show what was held back, unless it was a call."""
+        rest = "".join([*self._hidden, self._held])
+        self._held, self._hidden = "", []
+        if rest and not is_call:
+            self._show(rest)
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Return how many letters at the end could be the beginning of a tag."""
+    return next((n for n in range(min(len(tag) - 1, len(text)), 0, -1) if tag.startswith(text[-n:])), 0)
 
 
 def unopened(text: str) -> tuple[str, str]:
