@@ -32,9 +32,15 @@ def hanging(*pieces: bytes) -> Behave:
     async def play(stream: ByteStream, _asked: Asked) -> None:
         for piece in pieces:
             await stream.send(piece)
-        await anyio.sleep_forever()
+        await until_gone(stream)
 
     return play
+
+
+async def until_gone(stream: ByteStream) -> None:
+    """Say nothing until the other side gives up."""
+    while True:
+        await stream.receive()
 
 
 def streamed(write: Callable[[list[bytes]], list[bytes]], *, hangs: bool = False, resets: bool = False) -> Behave:
@@ -45,7 +51,7 @@ def streamed(write: Callable[[list[bytes]], list[bytes]], *, hangs: bool = False
         for piece in write(good_events(asked)):
             await stream.send(piece)
         if hangs:
-            await anyio.sleep_forever()
+            await until_gone(stream)
         if resets:
             reset(stream)
         raise Closed
