@@ -3,25 +3,16 @@
 Invariant: what another try cannot change is never tried again, and all tries together end before the deadline.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import anyio
 
-from hermes.config.settings import Settings
 from hermes.domain.clock import Clock
 from hermes.domain.errors import Unavailable
-from hermes.domain.event import JSON
 from hermes.domain.model import Delta, Provider, Reply, Request, Show
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-
-
-def requested(settings: Settings, prefix: bytes, messages: Sequence[bytes], ephemeral: Sequence[bytes] = ()) -> Request:
-    """Return a request with what the settings say of how the model answers."""
-    model = settings.model
-    extra: dict[str, JSON] = {"reasoning_effort": model.reasoning_effort} if model.reasoning_effort else {}
-    return Request(prefix, messages, ephemeral, model.max_tokens, model.temperature, extra=extra)
 
 
 async def ask(

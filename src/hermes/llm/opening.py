@@ -9,9 +9,10 @@ from hermes import __version__
 from hermes.config.settings import Settings
 from hermes.domain.clock import Clock
 from hermes.domain.errors import Unavailable
+from hermes.domain.event import JSON
 from hermes.domain.model import Provider
 from hermes.llm.choice import Choice
-from hermes.llm.provider import Model, Remote
+from hermes.llm.provider import Habits, Model, Remote
 from hermes.llm.wire.failing import Place, failure
 from hermes.llm.wire.format import FORMATS, Format
 from hermes.net.dial import Dial, dial
@@ -33,7 +34,7 @@ def provider(choice: Choice, settings: Settings, clock: Clock, http: Http) -> Pr
     """Return a model that shares the connections of `http`."""
     format_, url = _format(choice), _url(choice)
     place = Place(choice.vendor.name, choice.model, url, choice.key.reveal(), choice.key_from)
-    model = Model(choice.name, choice.window, place, choice.vendor.quirks.reads_tags)
+    model = Model(choice.name, choice.window, place, choice.vendor.quirks.reads_tags, _habits(settings))
     headers = {
         "User-Agent": f"hermes/{__version__}",
         "Accept": "text/event-stream, application/json",
@@ -41,6 +42,13 @@ def provider(choice: Choice, settings: Settings, clock: Clock, http: Http) -> Pr
         **format_.headers(choice.key.reveal()),
     }
     return Remote(model, format_, http, head("POST", url, headers), clock, deadlines(settings))
+
+
+def _habits(settings: Settings) -> Habits | None:
+    model = settings.model
+    extra: dict[str, JSON] = {"reasoning_effort": model.reasoning_effort} if model.reasoning_effort else {}
+    habits = Habits(model.max_tokens, model.temperature, extra)
+    return None if habits == Habits() else habits
 
 
 def deadlines(settings: Settings) -> Deadlines:

@@ -1,15 +1,13 @@
 """What another try may change is tried again; nothing else is."""
 
 import math
-from pathlib import Path
 
 import anyio
 import pytest
 
-from hermes.config import load
 from hermes.domain.errors import Denied, HermesError, LimitReached, Misconfigured, NotFound, Unavailable
 from hermes.domain.model import ContextOverflow, Cut, Delta, Request
-from hermes.llm.asking import ask, requested
+from hermes.llm.asking import ask
 from hermes.testing.clock import FakeClock
 from hermes.testing.scripted import ScriptedProvider
 from hermes.testing.turn import Fail, Say, Turn
@@ -98,10 +96,3 @@ async def test_a_model_that_never_ends_ends_at_the_deadline_over_all() -> None:
     with pytest.raises(Unavailable, match="all tries together"), anyio.fail_after(5):
         await tried.ask(seconds=0.05, attempts=1)
     assert not math.isnan(tried.clock.monotonic())
-
-
-def test_a_request_is_made_as_the_settings_say(tmp_path: Path) -> None:
-    flags = {"model.max_tokens": "50", "model.temperature": "0.5", "model.reasoning_effort": "low"}
-    request = requested(load(home=tmp_path, environ={}, flags=flags), b"p", [b"m"], [b"e"])
-    assert request == Request(b"p", [b"m"], [b"e"], 50, 0.5, extra={"reasoning_effort": "low"})
-    assert requested(load(home=tmp_path, environ={}), b"p", []) == Request(b"p", [])

@@ -56,9 +56,9 @@ Open = Callable[..., AbstractAsyncContextManager[Line]]
 @pytest.fixture
 def line(tmp_path: Path) -> Open:
     @asynccontextmanager
-    async def opened(vendor: str, model: str = "m") -> AsyncIterator[Line]:
+    async def opened(vendor: str, model: str = "m", **more: str) -> AsyncIterator[Line]:
         async with ModelServer().opened() as server:
-            own = {"provider": vendor, "base_url": server.url, "default": model, "api_key": "sk-fake"}
+            own = {"provider": vendor, "base_url": server.url, "default": model, "api_key": "sk-fake", **more}
             settings = load(home=tmp_path, environ={}, flags={f"model.{key}": value for key, value in own.items()})
             async with open_provider(choose(settings), settings, SystemClock()) as provider:
                 yield Line(provider, server, [])
@@ -118,6 +118,17 @@ async def test_fields_of_a_request_are_written_as_each_vendor_has_them(
         limit = {} if "max_tokens" in extra else {"max_tokens": 20_000}
         await one.ask("Hi.", extra=extra, **limit)
         assert {name: one.sent.get(name) for name in fields} == fields
+
+
+async def test_a_request_is_asked_as_the_settings_say_where_it_says_nothing(line: Open) -> None:
+    async with line("custom", max_tokens="50", temperature="0.5", reasoning_effort="low") as one:
+        await one.ask("Hi.")
+        assert (one.sent["max_tokens"], one.sent["temperature"], one.sent["reasoning_effort"]) == (50, 0.5, "low")
+        await one.ask("Hi.", max_tokens=9, temperature=0.0, extra={"reasoning_effort": "high"})
+        assert (one.sent["max_tokens"], one.sent["temperature"], one.sent["reasoning_effort"]) == (9, 0.0, "high")
+    async with line("custom") as one:
+        await one.ask("Hi.")
+        assert not {"max_tokens", "temperature", "reasoning_effort"} & one.sent.keys()
 
 
 async def test_fields_that_hermes_sets_cannot_be_given(line: Open) -> None:
