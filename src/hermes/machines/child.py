@@ -105,7 +105,8 @@ class Child:
         until = anyio.current_time() + GRACE
         while self._process.poll() is None and anyio.current_time() < until:
             # What has only just begun, or is begun on the way out, is asked as well.
-            for who in family.members(self.pid, is_sandboxed=self._launch.is_sandboxed):
+            # A shell is asked before what it waits for: else it would go on with its next line.
+            for who in reversed(family.members(self.pid, is_sandboxed=self._launch.is_sandboxed)):
                 if who not in asked:
                     family.send(who, signal.SIGTERM)
                     asked.add(who)
