@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 CONTRACTS = "tests/contracts"
+EFFECTS = "tests/unit/effects"
+TOOLS = "tests/unit/tools"
+CHECKPOINTS = "tests/unit/machines/test_checkpoint.py"
 
 
 class Break(NamedTuple):
@@ -132,6 +135,139 @@ BREAKS = (
         "def _percent_byte(byte: int) -> str:",
         'def _percent_byte(byte: int) -> str:\n    return "%%"',
         "tests/unit/telemetry",
+    ),
+    Break(
+        "a tool does nothing that was not judged",
+        "effects/executor.py",
+        "            await self._require(effect, situation, context)\n        await",
+        "            pass\n        await",
+        EFFECTS,
+    ),
+    Break(
+        "a tool is refused where a person says no",
+        "effects/executor.py",
+        'if said.state != "given":',
+        'if said.state == "never":',
+        EFFECTS,
+    ),
+    Break(
+        "a tool is asked about once for each yes",
+        "effects/approving.py",
+        'if asked.pattern or decision.scope == "once" else replace(decision, scope="once")',
+        "if asked.pattern is not None else decision",
+        EFFECTS,
+    ),
+    Break(
+        "a tool gets no late yes",
+        "effects/approving.py",
+        "if self._clock.monotonic() - began > self._patience:",
+        "if self._clock.monotonic() - began > 99 * self._patience:",
+        EFFECTS,
+    ),
+    Break(
+        "a tool gets no second answer",
+        "effects/approving.py",
+        "return decision if is_first else",
+        "return decision if True else",
+        EFFECTS,
+    ),
+    Break(
+        "a tool shows nothing that deceives the eye",
+        "effects/shown.py",
+        "return _cut(escaped(_drawn(effect)))",
+        "return _cut(_drawn(effect))",
+        EFFECTS,
+    ),
+    Break(
+        "a tool reaches no secrets",
+        "effects/policy.py",
+        '    if situation.grounds.is_secret(path, situation.workspace):\n        return "secret"\n    if path',
+        "    if path",
+        EFFECTS,
+    ),
+    Break(
+        "a tool reaches no private address",
+        "effects/policy.py",
+        "if places.is_private(host):",
+        "if places.is_private('github.com'):",
+        EFFECTS,
+    ),
+    Break(
+        "a tool's yes never covers an interpreter",
+        "effects/shell.py",
+        "if not INTERPRETERS.isdisjoint(self.programs) or self.writes:",
+        "if self.writes:",
+        EFFECTS,
+    ),
+    Break(
+        "a tool that only reads follows no link",
+        "effects/policy.py",
+        "os.path.realpath(effect.cwd / word)",
+        "os.path.normpath(effect.cwd / word)",
+        EFFECTS,
+    ),
+    Break(
+        "a tool's secrets do not reach the model",
+        "effects/executor.py",
+        "text = self._around.clean(done.result.text)",
+        "text = done.result.text",
+        EFFECTS,
+    ),
+    Break(
+        "a tool's long answer is kept whole",
+        "effects/spill.py",
+        "path = await self.keep(session, whole, name=name)",
+        "path = await self.keep(session, whole[:1000], name=name)",
+        EFFECTS,
+    ),
+    Break(
+        "a tool overwrites nothing newer unseen",
+        "tools/writing.py",
+        "if old is not None and seen.is_stale(context.session, path, old):",
+        "if old is None:",
+        TOOLS,
+    ),
+    Break(
+        "a tool's patch is made as a whole or not at all",
+        "tools/change.py",
+        "lost = await _undo(done, context)",
+        "lost = []",
+        TOOLS,
+    ),
+    Break(
+        "a tool sees the processes of its own session only",
+        "tools/process.py",
+        "        if name not in states:",
+        "        if name == '':",
+        TOOLS,
+    ),
+    Break(
+        "a tool asks before it speaks to what nothing holds",
+        "tools/process.py",
+        "arguments.session_id in shells.unheld",
+        "arguments.session_id in ()",
+        TOOLS,
+    ),
+    Break(
+        "a checkpoint notices every change",
+        "machines/checkpoint.py",
+        "    if kept.state == state:\n        return True",
+        "    if kept.state.size == state.size:\n        return True",
+        CHECKPOINTS,
+    ),
+    Break(
+        "a checkpoint brings back nothing damaged",
+        "machines/checkpoint.py",
+        "if _digest(content) != kept.digest:",
+        "if False:",
+        CHECKPOINTS,
+    ),
+    Break(
+        "a checkpoint never removes what it does not hold",
+        "machines/checkpoint.py",
+        "    if wanted.is_complete:",
+        "    if True:",
+        CHECKPOINTS,
     ),
 )
 

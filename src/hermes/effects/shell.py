@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from hermes.domain.records import dataclass
-
+_BASH = Language(tree_sitter_bash.language())
 _LONGEST = 4_096
 _MOST_COMMANDS = 64
 _DEEPEST = 40
@@ -114,7 +113,7 @@ def inspect(text: str) -> Inspection | None:
     """Return what a command does in plain words, None when it cannot be said."""
     if len(text) > _LONGEST or _ODD.search(text):
         return None
-    tree = Parser(Language(tree_sitter_bash.language())).parse(text.encode())
+    tree = Parser(_BASH).parse(text.encode())
     if tree.root_node.has_error:
         return None
     try:

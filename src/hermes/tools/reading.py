@@ -93,7 +93,7 @@ def _page(text: Text, arguments: ReadFile, name: str) -> ToolResult | ToolRetry:
     size = 0
     for number, line in enumerate(lines[first : first + arguments.limit], arguments.offset):
         row = f"{number}|{_short(line)}"
-        size += len(msgspec.json.encode(row))
+        size += _encoded(row)
         if size > _MOST_BYTES and page:
             break
         page.append(row)
@@ -104,6 +104,13 @@ def _page(text: Text, arguments: ReadFile, name: str) -> ToolResult | ToolRetry:
     if text.note:
         fields["note"] = text.note
     return answer(fields)
+
+
+def _encoded(row: str) -> int:
+    """How long a line is in JSON."""
+    if row.isascii() and row.isprintable():
+        return len(row) + row.count('"') + row.count("\\") + 2
+    return len(msgspec.json.encode(row))
 
 
 def _short(line: str) -> str:
