@@ -49,12 +49,21 @@ def find(content: str, wanted: str) -> Found | None:
     """Return the places of a text, by the first of nine strategies that finds any."""
     if spans := _exact(content, wanted):
         return Found(spans, "exact")
+    unescaped = _ESCAPE.sub(lambda match: _ESCAPES[match[0]], wanted)
+    if found := find_lines(content, wanted):
+        return found
+    if unescaped != wanted and (spans := _exact(content, unescaped)):
+        return Found(spans, "escapes")
+    return None
+
+
+def find_lines(content: str, wanted: str) -> Found | None:
+    """Return the places of whole lines; a part of a line is none."""
+    if found := _by_line(content, wanted, str, "exact"):
+        return found
     for strategy, normal in _BY_LINE:
         if found := _by_line(content, wanted, normal, strategy):
             return found
-    unescaped = _ESCAPE.sub(lambda match: _ESCAPES[match[0]], wanted)
-    if unescaped != wanted and (spans := _exact(content, unescaped)):
-        return Found(spans, "escapes")
     trimmed = wanted.strip("\n")
     if trimmed.strip() and trimmed != wanted and (found := _by_line(content, trimmed, str.strip, "blank edges")):
         return found

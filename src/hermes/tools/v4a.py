@@ -58,7 +58,7 @@ def parse(text: str) -> list[Operation]:
     start = next((at for at, line in enumerate(lines) if line.strip() == _BEGIN), -1)
     operations: list[Operation] = []
     for number, line in enumerate(lines[start + 1 :], start + 2):
-        if line.strip() == _END:
+        if line.rstrip() == _END:
             break
         _take(operations, line, number)
     if not operations:
@@ -102,7 +102,7 @@ def _take_update(current: Operation, line: str, number: int) -> None:
     if not current.hunks:
         current.hunks.append(Hunk())
     hunk = current.hunks[-1]
-    if line.strip() == _EOF:
+    if line.rstrip() == _EOF:
         hunk.is_at_end = True
     elif line[:1] in (" ", "-", "+", ""):
         if line[:1] != "+":
@@ -135,7 +135,7 @@ def _apply(hunk: Hunk, content: str, at: int, name: str) -> tuple[str, int]:
             joint = "" if place == 0 or content[:place].endswith("\n") else "\n"
             text = joint + "".join(f"{line}\n" for line in new)
             return content[:place] + text + content[place:], place + len(text)
-        found = fuzzy.find(content[start:], "\n".join(old))
+        found = fuzzy.find_lines(content[start:], "\n".join(old))
         if found is not None:
             first, last = found.spans[-1 if hunk.is_at_end else 0]
             if found.strategy != "exact" and len(found.spans) > 1:
