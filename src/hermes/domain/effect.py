@@ -23,9 +23,10 @@ class RunCommand:
 
 @dataclass(frozen=True, slots=True)
 class ReadPath:
-    """A file or a folder is read; `path` is real."""
+    """A file or a folder is read; `path` is real. `is_deep` reads everything below it."""
 
     path: Path
+    is_deep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
