@@ -245,7 +245,7 @@ BREAKS = (
         "a tool asks before it speaks to what nothing holds",
         "tools/process.py",
         "arguments.session_id in shells.unheld",
-        "arguments.session_id in ()",
+        "arguments.session_id == ''",
         TOOLS,
     ),
     Break(

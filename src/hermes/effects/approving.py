@@ -26,6 +26,7 @@ from hermes.effects.shown import draw
 from hermes.store import approval as approvals
 
 PATIENCE = timedelta(minutes=5)
+_MOST_REMEMBERED = 10_000
 _log = logging.getLogger("hermes.effects")
 
 
@@ -73,6 +74,8 @@ class OwnMemory:
     async def request(self, _principal: Principal, asked: Approval) -> None:
         """Keep a question."""
         self._asked.setdefault(asked.id, asked)
+        while len(self._asked) > _MOST_REMEMBERED:
+            del self._asked[next(iter(self._asked))]
 
     async def decide(self, _principal: Principal, asked: str, state: State, scope: Scope) -> bool:
         """Keep an answer."""

@@ -81,7 +81,8 @@ class Grounds:
         """Whether a person's own tools, or Hermes, would run what is written there."""
         if any(path.is_relative_to(place) for place in self.runs_from):
             return True
-        names = path.relative_to(workspace).parts
+        # Some file systems do not tell .git and .GIT apart.
+        names = [name.casefold() for name in path.relative_to(workspace).parts]
         if names and (names[0] in KEPT_FOLDERS or names[0] in KEPT_FILES):
             return True
         after_git = [names[at + 1 : at + 2] for at, name in enumerate(names) if name == ".git"]

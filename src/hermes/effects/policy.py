@@ -124,7 +124,7 @@ def pattern_of(effect: Effect) -> str:
             where = "outside the sandbox" if effect.is_full else "on this machine"
             return f"run {where} in {effect.cwd}: {words}" if words else ""
         case ReadPath():
-            return f"read {effect.path.parent}/*"
+            return f"read {effect.path}/**" if effect.is_deep else f"read {effect.path.parent}/*"
         case WritePath():
             return f"write {effect.path.parent}/*"
         case Connect():

@@ -64,7 +64,7 @@ def _drawn(effect: Effect) -> str:
             starts = f"starts: {', '.join(found.programs)}" if found else "what it starts cannot be said beforehand"
             return f"run, {how}:\n{_indented(effect.command)}\nin: {effect.cwd}\n{starts}"
         case ReadPath():
-            return f"read: {effect.path}"
+            return f"read{' everything below' if effect.is_deep else ''}: {effect.path}"
         case WritePath():
             return f"write: {effect.path}" + (f"\n{_indented(effect.summary)}" if effect.summary else "")
         case Connect():

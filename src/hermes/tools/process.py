@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hermes.domain.effect import CallTool, Effect
+from hermes.domain.effect import Effect, RunCommand
 from hermes.domain.errors import Misconfigured
 from hermes.domain.event import JSON
 from hermes.domain.machine import ProcessState
@@ -40,12 +40,13 @@ class Process:
 def process_tool(shells: Shells) -> FunctionTool:
     """Make the tool."""
 
-    def plan(arguments: Process, _context: ToolContext) -> Sequence[Effect]:
+    def plan(arguments: Process, context: ToolContext) -> Sequence[Effect]:
         if arguments.action != "list" and not arguments.session_id:
             raise Misconfigured(f"{arguments.action!r} needs the session_id that terminal returned")
         if arguments.action in _WRITING and arguments.session_id in shells.unheld:
-            # Nothing holds the process, so what it is told to do is as good as a command.
-            return (CallTool("process", f"write to {arguments.session_id}: {arguments.data}"),)
+            # Nothing holds the process, so what it is told is as good as a command, and no yes covers the next one.
+            told = f"(input of the background process {arguments.session_id})\n{arguments.data}"
+            return (RunCommand(told, context.workspace, is_background=True, is_full=True),)
         return ()
 
     @tool(toolset="terminal", access="write", effects=plan, timeout=timedelta(seconds=_MOST_SECONDS) + _EXPECTED)

@@ -59,7 +59,7 @@ def search_files_tool(*, has_ripgrep: bool = True) -> FunctionTool:
 def _plan(arguments: SearchFiles, context: ToolContext) -> Sequence[Effect]:
     if not arguments.pattern or "\0" in arguments.pattern + arguments.file_glob or len(arguments.pattern) > 2_000:
         raise Misconfigured(f"{arguments.pattern[:100]!r} is no pattern to search for; write a regex or a glob")
-    return (ReadPath(resolve(arguments.path, context)),)
+    return (ReadPath(resolve(arguments.path, context), is_deep=True),)
 
 
 def _search(arguments: SearchFiles, root: Path, *, is_folder: bool) -> Search:

@@ -82,6 +82,7 @@ def test_leaving_the_sandbox_is_asked_about_whatever_it_says() -> None:
         ("/home/me/work/.git/refs/heads/x", "allow inside", "allow inside"),
         ("/home/me/work/.vscode/tasks.json", "allow inside", "ask kept"),
         ("/home/me/work/.envrc", "allow inside", "ask kept"),
+        ("/home/me/work/.GIT/Hooks/x", "allow inside", "ask kept"),
     ],
 )
 def test_each_place_has_its_rule(path: str, reading: str, writing: str) -> None:
@@ -202,6 +203,15 @@ def test_a_yes_to_a_pattern_covers_the_same_again_also_when_nobody_is_there() ->
 )
 def test_there_is_no_wider_yes_for_what_does_as_it_is_told(command: str) -> None:
     assert pattern_of(run(command)) == ""
+
+
+def test_a_yes_to_a_file_is_none_to_everything_below_its_neighbours() -> None:
+    pattern = pattern_of(ReadPath(Path("/data/notes.txt")))
+    assert said(ReadPath(Path("/data/other.txt")), ALONE, pattern) == "allow outside-read"
+    assert said(ReadPath(Path("/data/more"), is_deep=True), ALONE, pattern) == "deny outside-read"
+    deep = pattern_of(ReadPath(Path("/data/more"), is_deep=True))
+    assert said(ReadPath(Path("/data/more"), is_deep=True), ALONE, deep) == "allow outside-read"
+    assert said(ReadPath(Path("/data"), is_deep=True), ALONE, deep) == "deny outside-read"
 
 
 def test_a_yes_to_a_harmless_subcommand_covers_other_names_but_no_other_options() -> None:

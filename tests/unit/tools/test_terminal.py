@@ -157,11 +157,16 @@ async def test_outside_the_sandbox_only_with_a_person_s_yes(hand: Hand) -> None:
 
 
 async def test_what_nothing_holds_is_not_written_to_without_a_question(hand: Hand) -> None:
-    hand.approver = person = Person()
+    hand.approver = person = Person(Decision("given", "always"))
     name = (await hand("terminal", command="cat", background=True, full_access=True))["session_id"]
+    for _ in range(2):
+        await hand("process", action="submit", session_id=name, data="hello")
+    assert len(person.asked) == 3
+    assert "    hello" in person.asked[-1].shown
+    assert person.asked[-1].pattern == ""
     person.answer = Decision("denied")
     refused = await hand("process", action="submit", session_id=name, data="rm -rf /")
-    assert "unseen-tool" in str(refused["error"])
+    assert "'full-access'" in str(refused["error"])
     assert (await hand("process", action="kill", session_id=name))["status"] == "exited"
 
 
