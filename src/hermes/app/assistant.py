@@ -133,7 +133,7 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
         sessions = Sessions(app.store, clock, lane)
         spill = Spill(settings.home, clock)
         tools = built_in(spill)
-        hands = _hands(app, wish, (*tools.toolsets, recall(sessions)), spill)
+        hands = _hands(app, wish, (*tools.toolsets, recall(sessions), *app.toolsets), spill)
 
         async def asking(request: Request, show: Show) -> Reply:
             return await ask(provider, request, show, clock=clock, attempts=settings.model.attempts)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     # What works on the store is loaded when it is used: one question to a model needs no worker and no schedules.
     from hermes.accounts.keys import Accounts
     from hermes.bus.subscription import Subscription
+    from hermes.domain.tool import Toolset
     from hermes.jobs.kind import Assignment, JobKind, Result
     from hermes.jobs.queue import Queue
     from hermes.jobs.worker import Worker
@@ -42,17 +43,20 @@ class Extras:
 
     kinds: "tuple[JobKind, ...]" = ()
     subscriptions: "tuple[Subscription, ...]" = ()
+    toolsets: "tuple[Toolset, ...]" = ()
 
     @classmethod
     def installed(cls) -> "Extras":
-        """Load what distributions offer under `hermes.jobs` and `hermes.subscriptions`."""
+        """Load what distributions offer under `hermes.jobs`, `hermes.subscriptions` and `hermes.toolsets`."""
         from hermes.plugins.registry import Registry
 
         kinds: Registry[JobKind] = Registry("hermes.jobs", {})
         subscriptions: Registry[Subscription] = Registry("hermes.subscriptions", {})
+        toolsets: Registry[Toolset] = Registry("hermes.toolsets", {})
         return cls(
             tuple(kinds.load(name) for name in kinds.names()),
             tuple(subscriptions.load(name) for name in subscriptions.names()),
+            tuple(toolsets.load(name) for name in toolsets.names()),
         )
 
 
@@ -88,6 +92,7 @@ class App:
         self.doorbell = LocalDoorbell()
         store.on_change(self.doorbell.ring)
         self.bus = Bus(store, self.doorbell)
+        self.toolsets = extras.toolsets
         self._extras = extras
         self._subscriptions = {s.name: s for s in extras.subscriptions}
         self._probe = probe

@@ -96,7 +96,7 @@ async def open_workbench(app: App, workspace: Path, principal: Principal) -> Asy
     settings, clock = app.settings, app.clock
     spill = Spill(settings.home, clock)
     parts = built_in(spill)
-    every = combined(parts.toolsets)
+    every = combined((*parts.toolsets, *app.toolsets))
     chosen = equipped(choosing_of(settings).of(every), process_environment())
     run = clock.new_id()
     async with open_local(settings, clock) as machine:

@@ -79,11 +79,13 @@ def _state(spec: "ToolSpec", choosing: "Choosing") -> str:
 
 
 def _specs(settings: Settings) -> list["ToolSpec"]:
+    from hermes.app import Extras
     from hermes.domain.clock import SystemClock
     from hermes.effects.spill import Spill
     from hermes.tools import built_in
 
-    return [one.spec for group in built_in(Spill(settings.home, SystemClock())).toolsets for one in group.tools()]
+    groups = (*built_in(Spill(settings.home, SystemClock())).toolsets, *Extras.installed().toolsets)
+    return [one.spec for group in groups for one in group.tools()]
 
 
 def _enable(arguments: argparse.Namespace) -> int:
@@ -121,7 +123,7 @@ def _run(arguments: argparse.Namespace) -> int:
         async with open_workbench(app, Path.cwd(), OWNER) as bench:
             return await bench.perform(arguments.name, to_json(arguments.json))
 
-    done = with_app(arguments, work)
+    done = with_app(arguments, work, needs_extras=True)
     if done.refused is not None:
         import json
 

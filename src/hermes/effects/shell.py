@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
+from hermes.domain.records import dataclass
+
 _BASH = Language(tree_sitter_bash.language())
 _LONGEST = 4_096
 _MOST_COMMANDS = 64
