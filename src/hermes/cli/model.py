@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes.cli.action import Actions, add_json, perform, text
@@ -120,7 +121,8 @@ def _set(arguments: argparse.Namespace) -> int:
     from hermes.llm.choice import choose
 
     settings = settings_from(arguments)
-    choice = choose(settings, arguments.name)
+    # Other settings may lead the name to another provider than it seems to say.
+    choice = choose(replace(settings, model=replace(settings.model, default=arguments.name)))
     for line in Editor(settings.home).put("model.default", arguments.name):
         say(line)
     say(f"{clean(choice.name)} is used from now on; `hermes model test` asks it for one word")

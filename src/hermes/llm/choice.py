@@ -56,12 +56,15 @@ def choose(settings: Settings, name: str | None = None) -> Choice:
         raise Misconfigured(
             f"the provider {row.name!r} needs a base URL: `hermes config set model.base_url http://127.0.0.1:8080/v1`"
         )
-    if row.name == "openai" and url != row.base_url and not settings.model.provider:
+    if row.name == "openai" and url != row.base_url and not _provider(settings):
         # OPENAI_BASE_URL is how people name anybody who speaks alike, with habits of their own.
         row = replace(row, quirks=_CUSTOM.quirks)
     key, key_from = _key(settings, row, is_own=is_own)
     if not key and row.needs_key and url == row.base_url:
-        raise Misconfigured(f"the provider {row.name!r} needs a key: set {_VARIABLES[row.key]}, or model.api_key")
+        raise Misconfigured(
+            f"the provider {row.name!r} needs a key: set {_VARIABLES[row.key]}, "
+            f"or model.api_key together with model.provider {row.name!r}"
+        )
     model = model or row.model
     if not model:
         raise Misconfigured(
@@ -88,7 +91,7 @@ def _vendor(settings: Settings, wanted: str) -> tuple[Vendor, str]:
     """Find the vendor, and what is left of the name for the model."""
     first, slash, rest = wanted.partition("/")
     named = vendor(first) if slash else None
-    if provider := settings.model.provider:
+    if provider := _provider(settings):
         row = vendor(provider)
         if row is None:
             known = ", ".join(one.name for one in VENDORS)
@@ -128,11 +131,18 @@ def _usable(settings: Settings, row: Vendor) -> bool:
 
 def _is_own(settings: Settings, row: Vendor) -> bool:
     """Whether `model.base_url` and `model.api_key` are meant for this vendor."""
-    if settings.model.provider:
-        return vendor(settings.model.provider) is row
-    return row.name.startswith("custom") or (
-        bool(settings.model.base_url) and _at(settings.model.base_url or "") is row
-    )
+    if provider := _provider(settings):
+        return vendor(provider) is row
+    if settings.model.base_url:
+        return row.name.startswith("custom") or _at(settings.model.base_url) is row
+    # A key alone says not whose it is, and the default may change: it would go to a stranger.
+    return row.name.startswith("custom")
+
+
+def _provider(settings: Settings) -> str:
+    """Return the provider that is named; `auto` names none."""
+    name = settings.model.provider.strip()
+    return "" if name.lower() == "auto" else name
 
 
 def _at(url: str) -> Vendor:

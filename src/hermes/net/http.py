@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ class Head:
     """The head of a request but for the length of its body: made once, used for many."""
 
     target: Target
-    data: bytes
+    data: bytes = field(repr=False)
     has_body: bool
 
 

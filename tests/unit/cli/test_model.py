@@ -91,7 +91,7 @@ def test_the_providers_are_shown_with_what_each_wants(here: Shell) -> None:
 
 
 def test_a_model_that_cannot_be_asked_is_not_set(here: Shell) -> None:
-    here("model", "set", "anthropic/claude-sonnet-5-5")
+    assert "custom/anthropic/claude-sonnet-5-5 is used" in here("model", "set", "anthropic/claude-sonnet-5-5")
     assert here.json("model", "list")[-2]["model"] == "anthropic/claude-sonnet-5-5"
     here("config", "unset", "model.base_url")
     here("model", "set", "deepseek/x", code=3)

@@ -10,6 +10,8 @@ from hermes.domain.errors import HermesError, Misconfigured, NotFound
 from hermes.llm.catalogue.models import facts, table
 from hermes.llm.catalogue.vendors import VENDORS
 from hermes.llm.choice import Choice, choose
+from hermes.llm.wire.failing import Place
+from hermes.net.http import head
 
 OPENAI, ANTHROPIC, OPENROUTER = ({f"{n}_API_KEY": f"sk-{n}"} for n in ("OPENAI", "ANTHROPIC", "OPENROUTER"))
 PROXY = {"OPENAI_BASE_URL": "http://127.0.0.1:4000/v1"}
@@ -56,6 +58,10 @@ WHOLE = "model: {default: M, provider: custom, base_url: 'http://h:1/v1', api_ke
         (WHOLE, "custom/M", "http://h:1/v1", "KEY-1", 5000),
         ("model: {default: M, base_url: 'http://h:1/v1/'}\n", "custom/M", "http://h:1/v1", "", 128_000),
         ("model: qwen/q  # a name\n", "openrouter/qwen/q", "https://openrouter.ai/api/v1", "sk-OPENROUTER", 128_000),
+        (
+            "model: {default: qwen/q, provider: auto}\n",
+            "openrouter/qwen/q", "https://openrouter.ai/api/v1", "sk-OPENROUTER", 128_000,
+        ),
         ("model: {default: m, provider: ollama}\n", "ollama/m", "http://127.0.0.1:11434/v1", "", 32_768),
         ("model: {default: m, provider: vllm, base_url: 'http://h:2/v1'}\n", "vllm/m", "http://h:2/v1", "", 32_768),
         (
@@ -81,6 +87,7 @@ def test_the_file_names_the_model_in_each_of_its_forms(
         ({}, "", None, Misconfigured, "OPENROUTER_API_KEY"),
         ({}, "", "anthropic/claude", Misconfigured, "ANTHROPIC_API_KEY"),
         ({}, "model: {provider: custom, default: m}\n", None, Misconfigured, "model.base_url"),
+        ({}, "model: {default: anthropic/m, api_key: K}\n", None, Misconfigured, "together with model.provider"),
         ({}, "model: {provider: nobody, default: m}\n", None, NotFound, "nobody"),
         ({}, "model: {provider: ollama}\n", None, Misconfigured, "hermes model list ollama"),
         ({}, "model: {base_url: 'ftp://h/'}\n", None, Misconfigured, "https://host/v1"),
@@ -123,3 +130,9 @@ def test_a_dated_name_is_its_model() -> None:
     assert facts("openai", "gpt-5-2025-08-07") == facts("openai", "gpt-5") is not None
     assert facts("nous", "anthropic/claude-sonnet-4-5-20250929") is not None
     assert facts("openai", "gpt-5-of-my-own") is None
+
+
+def test_nothing_that_holds_a_key_shows_it(tmp_path: Path) -> None:
+    prepared = head("POST", "http://h/", {"Authorization": "Bearer sk-OPENAI"})
+    place = Place("openai", "m", "http://h/", "sk-OPENAI")
+    assert "sk-OPENAI" not in f"{prepared!r} {place!r} {chosen(tmp_path, dict(OPENAI))!r}"

@@ -7,6 +7,7 @@ or the money gone. No message holds the key.
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeGuard
@@ -50,7 +51,7 @@ class Place:
     vendor: str
     model: str
     url: str
-    key: str = ""
+    key: str = field(default="", repr=False)
     key_from: str = ""
 
     def told(self, words: str) -> str:
