@@ -30,7 +30,7 @@ WATCHED_NAMES = tuple(
     )
 )
 OF_THE_KERNEL = ("kernel/core_pattern", "kernel/hostname", "kernel/modprobe", "user/max_user_namespaces")
-KEPT_OF_GIT = ("hooks", "config", "info")
+KEPT_OF_GIT = ("hooks", "config")
 KEPT_OF_PROJECT = (".vscode", ".envrc", ".idea", ".cursor", ".zed", ".devcontainer", ".hermes")
 
 

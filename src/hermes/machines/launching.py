@@ -15,7 +15,7 @@ from hermes.config import Settings
 from hermes.domain.errors import Denied, Unavailable
 from hermes.domain.machine import Command, Mode
 from hermes.domain.records import dataclass
-from hermes.machines import ability, cgroup, landlock, network, sandbox, seccomp, shell, workspace
+from hermes.machines import ability, cgroup, landlock, network, person, sandbox, seccomp, shell, workspace
 from hermes.machines.ability import Ability
 from hermes.machines.cgroup import Cgroups
 from hermes.machines.child import Launch
@@ -41,6 +41,8 @@ class Launcher:
     ability: Ability
     placeholders: "Placeholders"
     cgroups: Cgroups | None
+    git: bytes
+    """What of the person's own settings of git goes into the home of each session."""
     spare: list[SessionNetwork]
     """Holds the network that was made to try it, until a session wants one."""
 
@@ -53,7 +55,17 @@ class Launcher:
         words = list(sandbox.trial(view))
         found, spare = network.attempt(ability.find(words, path), words)
         groups = cgroup.find()
-        return cls(settings, outer, user_home, view, found, Placeholders(), groups, [spare] if spare else [])
+        return cls(
+            settings,
+            outer,
+            user_home,
+            view,
+            found,
+            Placeholders(),
+            groups,
+            person.git(outer, path),
+            [spare] if spare else [],
+        )
 
     def describe(self) -> str:
         """One line for people: what holds a command back here, and what bounds it."""
@@ -105,7 +117,8 @@ class Launcher:
         passed = [] if told is None else [told]
         with ExitStack() as stack:
             if is_sandboxed:
-                found = workspace.inspect(folder)
+                found = workspace.inspect(folder, session.repositories.get(folder))
+                session.repositories[folder] = found.repositories
                 stack.enter_context(self.placeholders.of(found if command.mode == "workspace" else None))
                 held = self._sandboxed(found, session.folders, command.mode, stack, passed)
                 alone = () if network.enter else ("--unshare-net",)
@@ -157,7 +170,7 @@ class Launcher:
         self, command: Command, folders: Folders, mark: str, network: Network, exported: Mapping[bytes, bytes]
     ) -> dict[bytes, bytes]:
         """Return the variables: ours to begin with, then what a command before exported, then what nobody overrules."""
-        begin = sandbox.environment(self.outer)
+        begin = sandbox.environment(self.outer, self.user_home)
         begin |= {name: self.outer[name] for name in self.settings.terminal.env_passthrough if name in self.outer}
         if self.is_sandboxed(command.mode):
             own = {"HOME": str(sandbox.HOME), "USER": "hermes", "LOGNAME": "hermes", "TMPDIR": "/tmp"}

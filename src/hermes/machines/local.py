@@ -171,7 +171,7 @@ class LocalMachine:
 
     def _session(self, name: str) -> Session:
         if name not in self._sessions:
-            self._sessions[name] = open_session(name, self._settings.home, self._launcher.network())
+            self._sessions[name] = open_session(name, self._settings.home, self._launcher.network(), self._launcher.git)
         return self._sessions[name]
 
     async def _prepare(self, command: Command, session: Session) -> bool:

@@ -17,6 +17,7 @@ from hermes.machines.workspace import Workspace
 HOME = Path("/home/hermes")
 USER = "1000"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu")
+_OF_THE_PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 _SHARED_MEMORY = 256 << 20
 _TOOLS = (
     ".pyenv",
@@ -36,6 +37,17 @@ _TOOLS = (
     "go/bin",
 )
 """Where people keep tools in their homes; there are no keys in these places."""
+_ROOTS = {
+    "PYENV_ROOT": ".pyenv",
+    "NVM_DIR": ".nvm",
+    "RUSTUP_HOME": ".rustup",
+    "ASDF_DATA_DIR": ".asdf",
+    "VOLTA_HOME": ".volta",
+    "SDKMAN_DIR": ".sdkman",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
+}
+"""By which variable tools find their own place, when the home they see is another."""
 _SECRET_NAMES = frozenset({".ssh", ".aws", ".gnupg", ".netrc", ".config", ".kube", ".docker", ".npmrc", ".pypirc"})
 _PROC_HIDDEN = frozenset({"keys", "key-users", "timer_list", "timer_stats", "sched_debug", "latency_stats"})
 """What tells of others although everybody may read it."""
@@ -71,6 +83,7 @@ def survey(user_home: Path, hermes_home: Path, more: Iterable[str]) -> View:
             links.append((str(path.readlink()), name))
         elif path.is_dir():
             readable.append(path)
+    readable += [Path(name) for name in _OF_THE_PROCESSORS if os.path.isdir(name)]  # noqa: PTH112 - a plain text
     readable += [path for path in _tools(user_home) if not _is_below(path, readable)]
     readable += [Path(os.path.realpath(Path(name).expanduser())) for name in more]
     kept = Path(os.path.realpath(hermes_home))
@@ -138,12 +151,13 @@ def trial(view: View) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--")
 
 
-def environment(outer: Mapping[str, str]) -> dict[str, str]:
+def environment(outer: Mapping[str, str], user_home: Path) -> dict[str, str]:
     """Return the variables a command begins with: a short list, and nothing that could hold a key."""
     chosen = {name: outer[name] for name in ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "COLORTERM") if outer.get(name)}
     chosen["TERM"] = outer.get("TERM") or "xterm-256color"
     chosen["PATH"] = outer.get("PATH") or "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return chosen
+    roots = {name: outer.get(name) or str(user_home / place) for name, place in _ROOTS.items()}
+    return chosen | {name: place for name, place in roots.items() if os.path.isdir(place)}  # noqa: PTH112 - a plain text
 
 
 def _namespaces() -> Iterator[str]:

@@ -5,6 +5,7 @@ Invariant: the state that a sandboxed command leaves is used in the sandbox only
 
 import hashlib
 import shutil
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class Session:
     states: dict[bool, ShellState] = field(default_factory=dict)
     asked: dict[bool, Path] = field(default_factory=dict)
     network: SessionNetwork | None = None
+    repositories: dict[Path, frozenset[Path]] = field(default_factory=dict)
+    """By workspace, what was there before the first command."""
 
     @property
     def folders(self) -> Folders:
@@ -52,12 +55,14 @@ class Session:
         self.states[is_sandboxed] = state
 
 
-def open_session(name: str, home: Path, network: SessionNetwork | None) -> Session:
+def open_session(name: str, home: Path, network: SessionNetwork | None, git: bytes) -> Session:
     """Make the folders of a session, for us only."""
     folder = home / "machines" / "local" / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
     session = Session(name, folder, network=network)
     for place in (session.folders.home, session.folders.temporary, session.spill):
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    with suppress(FileExistsError), (session.folders.home / ".gitconfig").open("xb") as file:
+        file.write(git)
     return session
 
 

@@ -31,7 +31,11 @@ _STATE = (
     "2>/dev/null >/dev/fd/@FD@; exit $hermes_code' EXIT\n"
 )
 _SCRIPT = """\
+hermes_text=$OLDPWD
 cd -- "$2" 2>/dev/null || { cd -- "$3" && echo "hermes: $2 is gone; this runs in $3" >&2; }
+unset OLDPWD
+export OLDPWD
+[ -z "$hermes_text" ] || OLDPWD=$hermes_text
 hermes_text=$1
 set --
 eval "

@@ -15,7 +15,7 @@ _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "
 _TOO_WIDE = ("/home", "/mnt", "/media", "/opt", "/srv", "/tmp", "/var", "/var/tmp", "/Users")
 KEPT_FOLDERS = (".hermes", ".vscode", ".idea", ".cursor", ".zed", ".devcontainer")
 KEPT_FILES = (".envrc", ".pre-commit-config.yaml", ".gitmodules")
-KEPT_OF_GIT = ("hooks", "config", "config.worktree", "info", "modules")
+KEPT_OF_GIT = ("hooks", "config", "config.worktree", "modules")
 _DEEPEST_REPOSITORY = 2
 _MOST_FOLDERS = 500
 
@@ -31,6 +31,7 @@ class Workspace:
     missing: tuple[Path, ...] = ()
     """Names that must not come into being."""
     beside: tuple[Path, ...] = ()
+    repositories: frozenset[Path] = frozenset()
 
 
 def checked(folder: Path, user_home: Path, hermes_home: Path) -> Path:
@@ -51,14 +52,17 @@ def checked(folder: Path, user_home: Path, hermes_home: Path) -> Path:
     return real
 
 
-def inspect(folder: Path) -> Workspace:
-    """Find what is to be kept in a workspace."""
+def inspect(folder: Path, known: frozenset[Path] | None = None) -> Workspace:
+    """Find what is to be kept in a workspace. `known` are the repositories that were there when the session began:
+    those that its commands have made since hold nothing that they could not have written.
+    """
     read_only = [folder / name for name in (*KEPT_FOLDERS, *KEPT_FILES) if (folder / name).exists()]
     missing = [folder / name for name in KEPT_FOLDERS if not os.path.lexists(folder / name)]
     pinned: list[Path] = []
     beside: list[Path] = []
-    for git in _repositories(folder):
-        if git.is_symlink():
+    repositories = frozenset(_repositories(folder)) if known is None else known
+    for git in sorted(repositories):
+        if git.is_symlink() or not git.exists():
             continue
         if git.is_dir():
             kept = [git / name for name in KEPT_OF_GIT if (git / name).exists()]
@@ -69,7 +73,7 @@ def inspect(folder: Path) -> Workspace:
             beside += _shared(git)
     # A link is replaced like any name, and a mount would land on what it points to.
     kept_files = [path for path in read_only if not path.is_symlink()]
-    return Workspace(folder, tuple(kept_files), tuple(pinned), tuple(missing), tuple(beside))
+    return Workspace(folder, tuple(kept_files), tuple(pinned), tuple(missing), tuple(beside), repositories)
 
 
 def _repositories(folder: Path) -> Iterator[Path]:

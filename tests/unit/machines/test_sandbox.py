@@ -1,5 +1,6 @@
 """What the sandbox keeps from a command. The long list of attempts is in tests/faults."""
 
+import os
 import socket
 import tempfile
 from pathlib import Path
@@ -44,3 +45,34 @@ async def test_a_sandbox_that_cannot_be_made_is_no_answer_of_the_command(tmp_pat
         if machine.protection == "sandbox":
             with pytest.raises(Unavailable, match="could not be started"):
                 await machine.run(Command("true", work, "s", work), lambda _: None)
+
+
+async def test_a_repository_that_a_session_made_can_be_set_up_and_one_that_was_there_cannot(sandboxed: Place) -> None:
+    await sandboxed.sh("git init -q before; git init -q here", session="first")
+    assert (await sandboxed.sh("git -C before config user.name X", session="first")).exit_code == 0
+    done = await sandboxed.sh("git -C before config user.name Y", session="second")
+    assert done.exit_code != 0
+    await sandboxed.sh("git init -q after", session="second")
+    text = "git -C after config user.name X && echo x > after/.git/hooks/a"
+    assert (await sandboxed.sh(text, session="second")).exit_code == 0
+
+
+async def test_git_knows_the_person_and_nothing_of_their_secrets(tmp_path: Path, workspace: Path) -> None:
+    person = tmp_path / "person"
+    person.mkdir()
+    (person / ".gitconfig").write_text(
+        '[user]\n\tname = "A \\"B\\" C"\n\temail = a@example.com\n[core]\n\tsshCommand = evil\n[http]\n\textraHeader = token\n'
+    )
+    outer = {"HOME": str(person), "PATH": os.defpath}
+    async with open_local(Settings(home=tmp_path / "home"), SystemClock(), environment=outer) as machine:
+        if machine.protection != "sandbox":
+            pytest.skip(machine.describe())
+        command = Command("git config --list --global", workspace, "s", workspace)
+        done = await machine.run(command, lambda _: None)
+    assert done.output.decode().splitlines() == ['user.name=A "B" C', "user.email=a@example.com"]
+
+
+async def test_the_directory_before_is_known_to_the_next_command(place: Place) -> None:
+    await place.sh("mkdir -p one two; cd one; cd ../two")
+    assert (await place.sh("cd - >/dev/null; basename $PWD")).output == b"one\n"
+    assert (await place.sh("cd -", session="fresh")).exit_code != 0
