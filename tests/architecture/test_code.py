@@ -15,7 +15,17 @@ REACHING_OUT = {"subprocess", "socket", "http", "urllib.request", "ftplib", "smt
 # Asks the machine for its name and opens nothing.
 EXCEPTIONS = {"jobs/worker.py": {"socket"}}
 # Places that load late because that is their task, and those where a rare path must not cost every start.
-MAY_IMPORT_LATE = ("app/", "cli/", "plugins/", "config/", "store/", "telemetry/", "testing/", "tools/syntax.py")
+MAY_IMPORT_LATE = (
+    "app/",
+    "cli/",
+    "plugins/",
+    "config/",
+    "store/",
+    "telemetry/",
+    "testing/",
+    "tools/syntax.py",
+    "effects/shell.py",
+)
 
 
 def modules() -> Iterator[tuple[str, ast.Module, str]]:

@@ -31,7 +31,7 @@ _FOR_ALL_TO_READ = tuple(Path(name) for name in ("/usr", "/lib", "/lib64", "/bin
 
 KEPT_FOLDERS = frozenset({".hermes", ".vscode", ".idea", ".cursor", ".zed", ".devcontainer"})
 KEPT_FILES = frozenset({".envrc", ".pre-commit-config.yaml", ".gitmodules"})
-KEPT_OF_GIT = frozenset({"hooks", "config", "config.worktree", "info", "modules"})
+KEPT_OF_GIT = frozenset({"hooks", "config", "config.worktree", "modules"})
 """What in a workspace a person's own tools would run later. The sandbox holds the same; a test compares the two."""
 
 # From the top of the name down, as they are compared.

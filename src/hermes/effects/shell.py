@@ -7,13 +7,14 @@ shown. Invariant: what is not fully understood is `None`; nothing here ever make
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from functools import cache
+from typing import TYPE_CHECKING
 
 from hermes.domain.records import dataclass
 
-_BASH = Language(tree_sitter_bash.language())
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
 _LONGEST = 4_096
 _MOST_COMMANDS = 64
 _DEEPEST = 40
@@ -115,7 +116,7 @@ def inspect(text: str) -> Inspection | None:
     """Return what a command does in plain words, None when it cannot be said."""
     if len(text) > _LONGEST or _ODD.search(text):
         return None
-    tree = Parser(_BASH).parse(text.encode())
+    tree = _parser().parse(text.encode())
     if tree.root_node.has_error:
         return None
     try:
@@ -134,7 +135,16 @@ class _Unclear(Exception):
     """A part that is not plain words."""
 
 
-def _walk(node: Node, depth: int) -> Iterator[tuple[str, list[str]]]:
+@cache
+def _parser() -> "Parser":
+    """Load the grammar, which costs more than the rest of the start, when the first command is looked at."""
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def _walk(node: "Node", depth: int) -> Iterator[tuple[str, list[str]]]:
     if depth > _DEEPEST:
         raise _Unclear
     match node.type:
@@ -158,7 +168,7 @@ def _walk(node: Node, depth: int) -> Iterator[tuple[str, list[str]]]:
             raise _Unclear
 
 
-def _redirect(node: Node) -> Iterator[tuple[str, list[str]]]:
+def _redirect(node: "Node") -> Iterator[tuple[str, list[str]]]:
     sign = next((child.type for child in node.children if not child.is_named), "")
     target = _word(node.children[-1])
     if sign in {">&", "<&"} and target.isdigit():
@@ -172,7 +182,7 @@ def _redirect(node: Node) -> Iterator[tuple[str, list[str]]]:
         raise _Unclear
 
 
-def _word(node: Node) -> str:
+def _word(node: "Node") -> str:
     """Return a word as the program gets it; raise where the shell would put something else in its place."""
     text = (node.text or b"").decode()
     match node.type:

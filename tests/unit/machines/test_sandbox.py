@@ -61,7 +61,8 @@ async def test_git_knows_the_person_and_nothing_of_their_secrets(tmp_path: Path,
     person = tmp_path / "person"
     person.mkdir()
     (person / ".gitconfig").write_text(
-        '[user]\n\tname = "A \\"B\\" C"\n\temail = a@example.com\n[core]\n\tsshCommand = evil\n[http]\n\textraHeader = token\n'
+        '[user]\n\tname = "A \\"B\\" C"\n\temail = a@example.com\n'
+        "[core]\n\tsshCommand = evil\n[http]\n\textraHeader = token\n"
     )
     outer = {"HOME": str(person), "PATH": os.defpath}
     async with open_local(Settings(home=tmp_path / "home"), SystemClock(), environment=outer) as machine:
