@@ -94,8 +94,8 @@ class Remote:
         """Ask the model once."""
         if self._model.habits is not None:
             request = self._model.habits.on(request)
-        messages = self._format.settled(request.messages)
-        body = (request.prefix, b",".join([*messages, *request.ephemeral]), self._format.tail(request))
+        messages = [*request.messages, *request.ephemeral] if request.ephemeral else request.messages
+        body = (request.prefix, self._format.joined(messages), self._format.tail(request))
         answer = Answer(show, self._tools(request.prefix), reads_tags=self._model.reads_tags)
         reader = self._format.reader(answer)
         with await self._http.send(self._head, body, self._deadlines) as response:

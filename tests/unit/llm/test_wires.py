@@ -167,6 +167,11 @@ async def test_pictures_are_written_as_each_wire_has_them(line: Open) -> None:
         await one.ask("Hi.", message)
         parts = one.sent["messages"][1]["content"]
         assert [p["image_url"]["url"] for p in parts[1:]] == ["data:image/png;base64,aGk=", "https://e.example/a.png"]
+        calls = said("assistant", *(CallPart(CallId(name), "shell", "{}") for name in "ab"))
+        shown = said("tool", ResultPart(CallId("a"), "shell", "see", images=(picture,)))
+        await one.ask("Hi.", HELLO, calls, shown, said("tool", ResultPart(CallId("b"), "shell", "done")))
+        assert [m["role"] for m in one.sent["messages"]] == ["system", "user", "assistant", "tool", "tool", "user"]
+        assert one.sent["messages"][-1]["content"][1]["image_url"]["url"] == "data:image/png;base64,aGk="
     async with line("anthropic") as one:
         await one.ask("Hi.", message)
         assert one.sent["messages"][0]["content"][1]["source"] == {

@@ -3,7 +3,7 @@
 Invariant: a message's bytes depend on the message and the vendor alone, and never on what stands before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,9 @@ from hermes.llm.wire.pieces import NEVER_CAME, Fields, address, encoded, fitting
 NAME = "chat"
 RESERVED = frozenset({"model", "messages", "stream", "stream_options", "tools", "n"})
 _NOTHING = "(no answer)"
+_SHOWN = "This is what the result shows of "
+_RESULT = b'{"role":"tool"'
+_PICTURES = b'{"role":"user","content":[{"type":"text","text":"' + _SHOWN.encode()
 
 
 def prefix(model: str, quirks: Quirks, system: str, tools: Sequence[ToolSpec]) -> bytes:
@@ -87,7 +90,8 @@ def encode(quirks: Quirks, message: Message) -> bytes:
         case "assistant":
             return encoded(_assistant(quirks, message))
         case "tool":
-            return b",".join(encoded(_result(part)) for part in message.results)
+            results = [encoded(_result(part)) for part in message.results]
+            return b",".join([*results, *(_pictures(part) for part in message.results if part.images)])
 
 
 def _content(message: Message) -> object:
@@ -125,9 +129,33 @@ def _assistant(quirks: Quirks, message: Message) -> Fields:
 
 
 def _result(part: ResultPart) -> Fields:
-    # The wire has no place for pictures here, and none between the results of one answer's calls.
-    notes = [f"[an {image.media_type} was returned; this model cannot be shown it here]" for image in part.images]
-    return {"role": "tool", "tool_call_id": fitting_id(part.call), "content": "\n".join([part.text, *notes])}
+    return {"role": "tool", "tool_call_id": fitting_id(part.call), "content": part.text}
+
+
+def _pictures(part: ResultPart) -> bytes:
+    """Write the pictures of a result as a message of the user: the wire takes none in a result."""
+    words: Fields = {"type": "text", "text": f"{_SHOWN}{part.name}:"}
+    pictures = [{"type": "image_url", "image_url": {"url": address(image)}} for image in part.images]
+    return encoded({"role": "user", "content": [words, *pictures]})
+
+
+def joined(messages: Sequence[bytes]) -> bytes:
+    """Join messages. Pictures of results are moved behind the results of the other calls of the same answer."""
+    whole = b",".join(messages)
+    return b",".join(_moved(messages)) if _PICTURES in whole else whole
+
+
+def _moved(messages: Sequence[bytes]) -> Iterator[bytes]:
+    waiting: list[bytes] = []
+    for message in messages:
+        if not message.startswith(_RESULT):
+            yield from waiting
+            waiting.clear()
+        result, mark, pictures = message.partition(b"," + _PICTURES)
+        yield result
+        if mark:
+            waiting.append(_PICTURES + pictures)
+    yield from waiting
 
 
 def unanswered(message: bytes) -> list[tuple[bytes, bytes]]:

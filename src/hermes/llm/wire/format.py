@@ -83,8 +83,8 @@ class Format(Protocol):
         """Write what stands after the messages."""
         ...
 
-    def settled(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the messages with a result for each call that lacks one."""
+    def joined(self, messages: Sequence[bytes]) -> bytes:
+        """Return the messages as they are sent: with commas, and a result for each call that lacks one."""
         ...
 
     def reader(self, answer: Answer) -> Reader:
@@ -121,9 +121,9 @@ class ChatFormat:
         """Write what stands after the messages."""
         return chat.tail(self.quirks, request)
 
-    def settled(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the messages with a result for each call that lacks one."""
-        return settled(messages, b'"tool_calls":', chat.unanswered)
+    def joined(self, messages: Sequence[bytes]) -> bytes:
+        """Return the messages as they are sent."""
+        return chat.joined(settled(messages, b'"tool_calls":', chat.unanswered))
 
     def reader(self, answer: Answer) -> Reader:
         """Return what reads an answer."""
@@ -161,9 +161,9 @@ class AnthropicFormat:
         """Write what stands after the messages."""
         return anthropic.tail(self.model, request)
 
-    def settled(self, messages: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the messages with a result for each call that lacks one."""
-        return settled(messages, b'"type":"tool_use"', anthropic.unanswered)
+    def joined(self, messages: Sequence[bytes]) -> bytes:
+        """Return the messages as they are sent."""
+        return b",".join(settled(messages, b'"type":"tool_use"', anthropic.unanswered))
 
     def reader(self, answer: Answer) -> Reader:
         """Return what reads an answer."""

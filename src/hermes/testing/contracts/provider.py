@@ -123,6 +123,22 @@ class ProviderContract:
         reply, _ = await stage.ask(said("user", "What is it?", picture, there), odd, turn="A cat.")
         assert reply.message.text == "A cat."
 
+    async def test_a_result_may_show_pictures_beside_the_results_of_other_calls(self, stage: Stage) -> None:
+        """Whatever the wire has to do for it."""
+        reply, _ = await stage.ask(
+            HELLO, turn=Say(calls=(Order("shell", {}), Order("read_file", {}), Order("shell", {})))
+        )
+        picture = ImagePart("image/png", data="aGk=")
+        results = [
+            said("tool", ResultPart(c.id, c.name, "see", images=(picture,) * (number < 2)))
+            for number, c in enumerate(reply.message.calls)
+        ]
+        history = [HELLO, reply.message, *results]
+        for _ in range(2):
+            again, _shown = await stage.ask(*history, turn="Two cats.")
+            assert again.message.text == "Two cats."
+            history += [again.message, said("user", "Sure?")]
+
     async def test_the_same_message_gives_the_same_bytes(self, stage: Stage) -> None:
         """In whatever order it is asked."""
         call_part = CallPart(CallId("c 1/" + "x" * 100), "shell", '{"b": 1, "a": 2}')
