@@ -2,8 +2,10 @@
 
 import platform
 import sys
+import tempfile
 from pathlib import Path
 
+from bench import agent as agents
 from bench import harness
 from bench.harness import Measure
 from hermes.store.sqlite import driver
@@ -12,6 +14,7 @@ HERMES = Path(sys.executable).parent / "hermes"
 APPENDS = {"normal": "3000", "full": "1000"}
 _last: dict[tuple[str, str, str], dict[str, float]] = {}
 _slowest: list[float] = []
+_many: list[dict[str, float]] = []
 
 
 def version() -> tuple[float, float]:
@@ -49,6 +52,40 @@ def model_calls(history: int, count: int, *, must: float, aim: float) -> Measure
     return Measure(name, "httpx2 + json", "us", "small", must, aim, lambda: model_call("calls", count, history))
 
 
+def agent(who: str, what: str, first: int, second: int) -> dict[str, float]:
+    return harness.worker(who, what, str(first), str(second), module="bench.agent")
+
+
+def agent_turns(history: int, count: int) -> tuple[float, float]:
+    ours, floor = (agent(who, "turns", count, history)["cpu_us"] for who in ("ours", "httpx"))
+    return ours, floor
+
+
+def agent_steps(name: str, history: int, count: int, *, must: float, aim: float) -> Measure:
+    what = f"agent: model call + tool{name}, stored, CPU"
+    return Measure(what, "httpx2 loop", "us", "small", must, aim, lambda: agent_turns(history, count))
+
+
+def many_agents() -> tuple[float, float]:
+    _many.append(agent("ours", "many", 500, 3))
+    return _many[-1]["per_second"], agent("socket", "many", 500, 3)["per_second"]
+
+
+def peak_of_many() -> tuple[float, float]:
+    """The memory of the run that `many_agents` has just made."""
+    return _many[-1]["mb"], 150.0
+
+
+def cold() -> tuple[float, float]:
+    """CPU from the command to the answer, without tools; the database is there, as it is at the second question."""
+    with agents.serving() as port, tempfile.TemporaryDirectory() as home:
+        own = {"HERMES_HOME": home, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/0/v1"}
+        command = [HERMES, "-z", "hello", "--workspace", str(Path(home) / "workspaces" / "bench")]
+        (Path(home) / "workspaces" / "bench").mkdir(parents=True)
+        ours = harness.cpu_of(command, 9, {**harness.ENVIRONMENT, **own})
+    return ours * 1000, harness.cpu_of([sys.executable, "-c", "pass"], 9) * 1000
+
+
 def appends(what: str, synchronous: str, *, must: float | None, aim: float | None) -> list[Measure]:
     name = f"{what}: append + commit, {synchronous.upper()}"
     return [
@@ -70,6 +107,13 @@ MEASURES = (
     model_calls(10, 400, must=0.4, aim=0.2),
     model_calls(1000, 100, must=0.4, aim=0.15),
     model_calls(5000, 40, must=0.4, aim=0.15),
+    Measure("hermes -z, cold, no tool, CPU", "bare python", "ms", "small", 20, 12, cold),
+    agent_steps("", 10, 30, must=0.8, aim=0.4),
+    agent_steps(", 1,000 messages", 1000, 12, must=0.4, aim=0.15),
+    agent_steps(", 5,000 messages", 5000, 5, must=0.4, aim=0.15),
+    Measure("500 agents, 3 tools a turn", "bare sockets", " turns/s", "large", 1 / 12, 1 / 4, many_agents),
+    Measure("500 agents, most memory", "150 MB", "MB", "small", 1, 80 / 150, peak_of_many),
+    Measure("idle agent, memory", "40 KB", "KB", "small", 1, 0.5, lambda: (agent("ours", "idle", 300, 1)["kb"], 40.0)),
 )
 
 

@@ -6,7 +6,7 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -95,12 +95,12 @@ def table(figures: Sequence[Figures]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def cpu_of(command: Sequence[str | Path], times: int) -> float:
+def cpu_of(command: Sequence[str | Path], times: int, environment: Mapping[str, str] = ENVIRONMENT) -> float:
     """Return the median CPU seconds of a command, children's time included."""
     taken = []
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, check=True)
+        subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return statistics.median(taken)

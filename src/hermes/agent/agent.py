@@ -14,7 +14,7 @@ from hermes.agent.beginning import Beginning, Parts
 from hermes.agent.loop import Answer, drive
 from hermes.agent.record import Ending
 from hermes.agent.turn import Ended, Turn
-from hermes.agent.work import Work
+from hermes.agent.work import Work, unnamed
 from hermes.domain.errors import HermesError, LeaseLost
 from hermes.domain.message import Message, MessageId, TextPart
 from hermes.domain.model import Cut
@@ -50,7 +50,7 @@ class Agent:
 
     async def _finish(self, turn: Turn, work: Work, *, is_held: bool) -> tuple[Ended, Callable[[Tx], bool]]:
         """Drive the run to its end, whatever that is, and say what is to be stored with it."""
-        answer, error = Answer(Ending("cancelled", "interrupted")), None
+        error = None
         try:
             answer = await _drive(turn, work, is_held=is_held)
         except LeaseLost:
@@ -59,6 +59,7 @@ class Agent:
             error = failed
             answer = Answer(Ending("failed", str(failed), work.steps))
         except anyio.get_cancelled_exc_class():
+            await work.flush()
             ended, last = _ended(turn, work, Answer(Ending("cancelled", "stopped", work.steps)), None)
             if not is_held:
                 await _write_down(work, ended, last)
@@ -66,8 +67,10 @@ class Agent:
         except Exception as failed:  # noqa: BLE001 - the boundary of a run: it is logged, told and ended
             # A fault of ours must not leave the session without an end.
             _log.exception("a run failed by a fault of Hermes")
+            await work.flush()
             fault = HermesError(f"the run failed by a fault of Hermes: {type(failed).__name__}: {failed}; see the log")
             return _ended(turn, work, Answer(Ending("failed", str(fault), work.steps)), fault)
+        await work.flush()
         return _ended(turn, work, answer, error)
 
 
@@ -132,7 +135,7 @@ def _ended(turn: Turn, work: Work, answer: Answer, error: HermesError | None) ->
 def _last_messages(work: Work, answer: Answer, error: HermesError | None) -> list[tuple[Message, bytes | None]]:
     """Return the answer; or what the calls that were cut off get for a result, and the part of an answer there was."""
     if answer.reply is not None:
-        return [(replace(answer.reply.message, id=MessageId("")), answer.reply.encoded)]
+        return [(unnamed(answer.reply.message), answer.reply.encoded)]
     now = work.clock.now()
     rest: list[tuple[Message, bytes | None]] = [
         (Message(MessageId(""), "tool", (one.result,), now, one.status), None) for one in work.unsettled(is_crash=False)

@@ -39,6 +39,7 @@ async def drive(work: Work) -> Answer:
         is_empty = False
         await work.keep(reply, entry)
         await work.perform(calls)
+        work.count()
         if work.deferred:
             said = ", ".join(work.deferred)
             return Answer(Ending("suspended", f"waits for {said}", work.steps))

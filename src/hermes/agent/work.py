@@ -64,7 +64,10 @@ class Work:
     usage: Usage = field(default_factory=Usage)
     cost: int = 0
     deferred: list[str] = field(default_factory=list)
-    began: set[str] = field(default_factory=set)
+    here: ToolContext | None = None
+    ordered: dict[CallId, CallPart] = field(default_factory=dict)
+    began: dict[CallId, float] = field(default_factory=dict)
+    counted: Usage = field(default_factory=Usage)
     notices_of_house: tuple[str, ...] = ()
     is_answering: bool = False
 
@@ -105,11 +108,18 @@ class Work:
         self.cost += entry.cost or 0
         return reply, entry
 
-    async def keep(self, reply: Reply, entry: Entry | None = None) -> None:
-        """Store what the model has said; it is part of the conversation from now on."""
-        said = replace(reply.message, id=MessageId(""))
-        await self.record.append(self.talk, self.model.provider, said, encoded=reply.encoded, entry=entry)
-        self.talk.count(reply.usage)
+    async def keep(self, reply: Reply, entry: Entry) -> None:
+        """Store what the model has said; it is part of the conversation from now on.
+
+        Orders that only read may be given again, so they are stored with their first result: one commit less.
+        """
+        said = unnamed(reply.message)
+        calls = said.calls
+        if calls and all(self.hands.access(call.name) == "read" for call in calls):
+            self.record.hold(said, reply.encoded, entry)
+        else:
+            await self.record.append(self.talk, self.model.provider, said, encoded=reply.encoded, entry=entry)
+        self.counted = reply.usage
 
     async def say(self, *texts: str) -> None:
         """Add words of the user, or words about the outside, to the conversation."""
@@ -138,23 +148,20 @@ class Work:
 
     async def perform(self, calls: Sequence[CallPart]) -> None:
         """Do what the model has ordered; each result is stored as soon as it is there."""
-        started: dict[str, float] = {}
+        if self.here is None:
+            self.here = replace(await self.place(), begin=self._begin)
+        self.ordered = {call.id: call for call in calls}
+        await self.hands.perform(calls, self.here, self._note)
 
-        ordered = {call.id: call for call in calls}
+    def _begin(self, call: CallId) -> None:
+        self.began[call] = time.monotonic()
+        self.teller.tool("began", self.ordered[call])
 
-        def begin(call: CallId) -> None:
-            started[call] = time.monotonic()
-            self.began.add(call)
-            self.teller.tool("began", ordered[call])
-
-        async def note(call: CallPart, performed: Performed) -> None:
-            await self.settle(performed)
-            seconds = time.monotonic() - started.get(call.id, time.monotonic())
-            self.teller.tool(
-                "ended", call, seconds=seconds, is_error=performed.result.is_error, text=performed.result.text[:2000]
-            )
-
-        await self.hands.perform(calls, replace(await self.place(), begin=begin), note)
+    async def _note(self, call: CallPart, performed: Performed) -> None:
+        await self.settle(performed)
+        now = time.monotonic()
+        seconds, is_error = now - self.began.get(call.id, now), performed.result.is_error
+        self.teller.tool("ended", call, seconds=seconds, is_error=is_error, text=performed.result.text[:2000])
 
     async def settle(self, performed: Performed) -> None:
         """Store the result of one call."""
@@ -162,6 +169,14 @@ class Work:
         await self.record.append(self.talk, self.model.provider, result)
         if performed.deferred is not None:
             self.deferred.append(performed.deferred)
+
+    async def flush(self) -> None:
+        """Store what is held, when the run ends before what it waited for."""
+        await self.record.flush(self.talk, self.model.provider)
+
+    def count(self) -> None:
+        """Tell the conversation what the model counted, once its answer is part of it."""
+        self.talk.count(self.counted)
 
     def stop_if_circling(self, calls: Sequence[CallPart]) -> None:
         """Raise LimitReached when the run does the same again and again."""
@@ -181,3 +196,8 @@ class Work:
             status: Status = "uncertain" if is_write and is_done_perhaps else "complete"
             settled.append(Performed(ResultPart(call.id, call.name, text, is_error=True), status))
         return settled
+
+
+def unnamed(message: Message) -> Message:
+    """Return a message that will be given its name and time where it is stored."""
+    return Message(MessageId(""), message.role, message.parts, message.at, message.status, None, message.opaque)

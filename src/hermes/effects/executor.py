@@ -84,6 +84,7 @@ class Executor:
 
     def __init__(self, toolset: Toolset, surroundings: Surroundings) -> None:
         self._tools: dict[str, Tool[object]] = {one.spec.name: one for one in toolset.tools()}
+        self._names = frozenset(self._tools)
         self._around = surroundings
         self.specs: tuple[ToolSpec, ...] = tuple(
             _resolved(self._tools[name].spec, self._tools) for name in sorted(self._tools)
@@ -96,7 +97,7 @@ class Executor:
 
     async def perform(self, calls: Sequence[CallPart], context: ToolContext, note: Note) -> None:
         """Perform calls, reads side by side and writes in order; `note` is awaited for each before the next write."""
-        context = replace(context, session_tools=frozenset(self._tools))
+        context = replace(context, session_tools=self._names)
         for is_read, group in groupby(calls, key=lambda call: self.access(call.name) == "read"):
             some = tuple(group)
             if is_read and len(some) > 1:
@@ -127,7 +128,7 @@ class Executor:
         if tool is None:
             return _performed(call, ToolRetry(self._unknown(call.name)))
         try:
-            outcome = await self._call(tool, call, replace(context, call=call.id))
+            outcome = await self._call(tool, call, context)
             done = _performed(call, outcome)
             text = self._around.clean(done.result.text)
             short = await self._around.spill.bounded(context.session, text, name=call.name)
@@ -141,26 +142,31 @@ class Executor:
             return _performed(call, ToolFailed(self._around.clean(f"{call.name!r} failed: {said}")))
 
     async def _call(self, tool: Tool[object], call: CallPart, context: ToolContext) -> Outcome:
-        try:
-            planned = tool.plan(_decode(call.arguments), context)
-        except Misconfigured as error:
-            return ToolRetry(str(error))
-        situation = self._situation(context)
-        for effect in planned.effects:
-            await self._require(effect, situation, context)
-        await self._prepare(tool, planned, situation, context)
-        context.begin(context.call)
-
         async def may_connect(effect: Connect) -> bool:
             try:
-                await self._require(effect, situation, context)
+                await self._require(effect, self._situation(context), context)
             except _Refused:
                 return False
             return True
 
+        try:
+            arguments = _decode(call.arguments)
+            context = replace(context, call=call.id, may_connect=may_connect)
+            planned = tool.plan(arguments, context)
+        except Misconfigured as error:
+            return ToolRetry(str(error))
+        if planned.effects:
+            situation = self._situation(context)
+            for effect in planned.effects:
+                await self._require(effect, situation, context)
+            await self._prepare(planned, situation, context)
+        else:
+            context.progress(tool.spec.name)
+        context.begin(context.call)
+
         limit = tool.spec.timeout.total_seconds()
         with anyio.move_on_after(limit):
-            return await tool.call(planned, replace(context, may_connect=may_connect))
+            return await tool.call(planned, context)
         return ToolFailed(
             f"{call.name!r} took longer than {limit:g} s and was ended; whether it did its work is unknown"
         )
@@ -190,10 +196,8 @@ class Executor:
         elif verdict.decision == "deny":
             raise _refused(effect, verdict, "")
 
-    async def _prepare(
-        self, tool: Tool[object], planned: Planned[object], situation: Situation, context: ToolContext
-    ) -> None:
-        context.progress(in_a_line(planned.effects[0]) if planned.effects else tool.spec.name)
+    async def _prepare(self, planned: Planned[object], situation: Situation, context: ToolContext) -> None:
+        context.progress(in_a_line(planned.effects[0]))
         before = self._around.before_write
         if before is not None and any(is_write(effect, situation) for effect in planned.effects):
             told = await before(context)
