@@ -14,14 +14,12 @@ import asyncio
 import contextlib
 import gc
 import json
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -146,14 +144,14 @@ async def assistants(url: str, folder: Path, flags: dict[str, str] | None = None
                 compaction=Terms(is_on=False),
             )
             await opening()
-            yield Bench(Agent(parts), Sessions(app.store, app.clock, lane), folder)
+            yield Bench(Agent(parts), Sessions(app.store, app.clock, lane), app.store, folder)
 
 
 class Bench:
     """One assistant, and turns for it."""
 
-    def __init__(self, agent: object, sessions: object, folder: Path) -> None:
-        self.agent, self.sessions = agent, sessions
+    def __init__(self, agent: object, sessions: object, store: object, folder: Path) -> None:
+        self.agent, self.sessions, self.store = agent, sessions, store
         self.workspace = folder / "work"
         self.workspace.mkdir(exist_ok=True)
 
@@ -194,8 +192,7 @@ async def fill(bench: Bench, session: object, count: int) -> None:
         parts = (TextPart(f"{number} {WORDS}"),)
         said.append(Message(MessageId(f"h{number}"), role, parts, path[-1].at, parent=parent))  # type: ignore[arg-type]
         parent = said[-1].id
-    store = bench.sessions._store  # type: ignore[attr-defined]
-    await store.write(lambda tx: messages.append(tx, owner, session.id, 1, said))  # type: ignore[attr-defined]
+    await bench.store.write(lambda tx: messages.append(tx, owner, session.id, 1, said))  # type: ignore[attr-defined]
 
 
 async def turns(url: str, count: int, history: int) -> dict[str, float]:
@@ -337,13 +334,13 @@ async def search(_url: str, count: int, _each: int) -> dict[str, float]:
     """Search among so many messages; the floor takes the newest that hold a word, unranked."""
     import random
 
-    from hermes.config import load
+    from hermes.agent.session import Sessions
     from hermes.app import open_app
+    from hermes.config import load
     from hermes.domain.clock import SystemClock
     from hermes.domain.message import Message, MessageId, TextPart
     from hermes.domain.principal import Principal
     from hermes.domain.session import Context, Session, SessionId
-    from hermes.agent.session import Sessions
     from hermes.jobs.lane import Lane
     from hermes.store import message as messages
     from hermes.store import session as sessions

@@ -59,7 +59,6 @@ class Agent:
             error = failed
             answer = Answer(Ending("failed", str(failed), work.steps))
         except anyio.get_cancelled_exc_class():
-            await work.flush()
             ended, last = _ended(turn, work, Answer(Ending("cancelled", "stopped", work.steps)), None)
             if not is_held:
                 await _write_down(work, ended, last)
@@ -67,10 +66,8 @@ class Agent:
         except Exception as failed:  # noqa: BLE001 - the boundary of a run: it is logged, told and ended
             # A fault of ours must not leave the session without an end.
             _log.exception("a run failed by a fault of Hermes")
-            await work.flush()
             fault = HermesError(f"the run failed by a fault of Hermes: {type(failed).__name__}: {failed}; see the log")
             return _ended(turn, work, Answer(Ending("failed", str(fault), work.steps)), fault)
-        await work.flush()
         return _ended(turn, work, answer, error)
 
 
@@ -81,6 +78,7 @@ async def _drive(turn: Turn, work: Work, *, is_held: bool) -> Answer:
         async with anyio.create_task_group() as group:
             if not is_held:
                 group.start_soon(work.record.keep_lane)
+            group.start_soon(work.record.write_behind, lambda: work.talk)
             with turn.steering.holding(anyio.CancelScope()):
                 answer = await drive(work)
             group.cancel_scope.cancel()
@@ -105,19 +103,12 @@ async def _write_down(work: Work, ended: Ended, last: Callable[[Tx], bool]) -> N
 
 def _ended(turn: Turn, work: Work, answer: Answer, error: HermesError | None) -> tuple[Ended, Callable[[Tx], bool]]:
     """Put together what is stored with the end, and what the caller is told."""
-    provider = work.model.provider
-    added: list[Message] = []
-    encoded: list[bytes] = []
     for said, form in _last_messages(work, answer, error):
-        message = work.record.placed(said, added[-1].id if added else work.talk.head)
-        added.append(message)
-        encoded.append(form if form is not None else provider.encode(message))
-    entries = () if answer.entry is None else (answer.entry,)
-    last = work.record.ending(work.talk, answer.ending, added, entries)
-    for message, form in zip(added, encoded, strict=True):
-        work.record.take_in(work.talk, message, form)
+        encoded = form if form is not None else work.model.provider.encode(said)
+        work.record.hold(work.talk, said, encoded, answer.entry)
     if answer.reply is not None:
         work.talk.count(answer.reply.usage)
+    last = work.record.ending(work.talk, answer.ending)
     ended = Ended(
         session=turn.session,
         run=work.record.run.id,

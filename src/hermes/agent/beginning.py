@@ -150,7 +150,7 @@ class Beginning:
         await work.recover(opened.left)
         message = _opening(turn, work.record.run, work.talk)
         if message is not None:
-            await work.record.append(work.talk, self._parts.model.provider, message)
+            await work.record.append(work.talk, message, self._parts.model.provider.encode(message))
 
     def _work(self, turn: Turn, record: Record, talk: Conversation) -> Work:
         parts = self._parts

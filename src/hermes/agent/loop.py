@@ -39,7 +39,6 @@ async def drive(work: Work) -> Answer:
         is_empty = False
         await work.keep(reply, entry)
         await work.perform(calls)
-        work.count()
         if work.deferred:
             said = ", ".join(work.deferred)
             return Answer(Ending("suspended", f"waits for {said}", work.steps))

@@ -5,6 +5,7 @@ run whose session another Hermes has taken over stores nothing more.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import anyio
 
@@ -16,7 +17,6 @@ from hermes.domain.event import Event, EventId
 from hermes.domain.job import Job
 from hermes.domain.ledger import Entry
 from hermes.domain.message import Message, MessageId
-from hermes.domain.model import Provider
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Store, Tx
 from hermes.domain.records import dataclass
@@ -28,6 +28,9 @@ from hermes.store import message as messages
 from hermes.store import run as runs
 from hermes.store import session as sessions
 
+_Batch: TypeAlias = Sequence[tuple[Message, Entry | None]]
+_MOMENT = 0.02
+"""Seconds that what was only read may wait for company on its way to the disk."""
 CRASHED = "its process ended before the run did"
 _SYSTEM = Principal.system("keep the record of a run")
 
@@ -106,29 +109,24 @@ def _publish(tx: Tx, run: Run, type_: str, ending: Ending | None = None) -> None
     events.append(tx, _SYSTEM, event)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """What one caller wants to store."""
-
-    said: Sequence[Message]
-    encoded: bytes | None
-    entry: Entry | None
-    is_stored: bool = False
-
-
 class Record:
-    """Writes down one run. Each call answers when it is on disk; raises LeaseLost when the run is not ours any more."""
+    """Writes down one run; raises LeaseLost when the run is not ours any more.
+
+    `append` answers when all that was said so far is on disk. `hold` answers at once, for what may be said again
+    without loss: orders that only read, and what was read. It is on disk a moment later, or with what comes next.
+    """
 
     def __init__(self, store: Store, clock: Clock, run: Run, held: Job | None, lane: Lane) -> None:
         self._store = store
         self._clock = clock
         self._held = held
         self._lane = lane
+        self._held_back: list[tuple[Message, Entry | None]] = []
         self._storing: anyio.Event | None = None
-        self._waiting: list[_Waiting] = []
+        self._dirty = anyio.Event()
         self.run = run
         self.said: list[Message] = []
-        """What was said in this run, as it is stored."""
+        """What was said in this run."""
 
     def new_id(self) -> str:
         """Make a name."""
@@ -139,62 +137,54 @@ class Record:
         if self._held is not None:
             await self._lane.keep(self._held)
 
-    async def append(
-        self,
-        talk: Conversation,
-        provider: Provider,
-        *said: Message,
-        encoded: bytes | None = None,
-        entry: Entry | None = None,
-    ) -> None:
-        """Store messages, which then are part of the conversation. They are given their name, time and place here.
+    async def append(self, talk: Conversation, said: Message, encoded: bytes, entry: Entry | None = None) -> None:
+        """Add a message to the conversation, and wait until it is on disk with all before it.
 
-        Results of tools that end at once come side by side: they stand in one chain, and are committed together. What
-        has begun to be stored is not given up when the run is stopped: disk and memory would part.
+        It is given its name, time and place here. What has begun to be stored is not given up when the run is stopped:
+        disk and memory would part.
         """
-        mine = _Waiting(said, encoded, entry)
-        self._waiting.append(mine)
-        await self._store_waiting(talk, provider, mine)
-
-    def hold(self, said: Message, encoded: bytes, entry: Entry) -> None:
-        """Store a message together with what comes next: for orders whose loss would lose nothing."""
-        self._waiting.append(_Waiting((said,), encoded, entry))
-
-    async def flush(self, talk: Conversation, provider: Provider) -> None:
-        """Store what is held, if anything is."""
-        if self._waiting:
-            await self._store_waiting(talk, provider, self._waiting[-1])
-
-    async def _store_waiting(self, talk: Conversation, provider: Provider, mine: "_Waiting") -> None:
+        self._add(talk, said, encoded, entry)
         with anyio.CancelScope(shield=True):
-            while not mine.is_stored:
-                if self._storing is not None:
-                    await self._storing.wait()
-                    continue
-                batch, self._waiting = self._waiting, []
-                self._storing = anyio.Event()
-                try:
-                    await self._store_batch(talk, provider, batch)
-                finally:
-                    self._storing.set()
-                    self._storing = None
+            await self.flush(talk)
 
-    async def _store_batch(self, talk: Conversation, provider: Provider, batch: "list[_Waiting]") -> None:
-        added: list[Message] = []
-        for one in batch:
-            for message in one.said:
-                added.append(self.placed(message, added[-1].id if added else talk.head))
-        entries = [one.entry for one in batch if one.entry is not None]
-        await self._store.write(lambda tx: self._append(tx, talk.context.number, added, entries))
-        named = iter(added)
-        for one in batch:
-            one.is_stored = True
-            for _ in one.said:
-                message = next(named)
-                self.take_in(talk, message, one.encoded if one.encoded is not None else provider.encode(message))
+    def hold(self, talk: Conversation, said: Message, encoded: bytes, entry: Entry | None = None) -> None:
+        """Add a message to the conversation, to be stored in a moment."""
+        self._add(talk, said, encoded, entry)
+        self._dirty.set()
+
+    async def write_behind(self, talk: Callable[[], Conversation]) -> None:
+        """Store what is held a moment after it came, until cancelled. Steps that follow quickly are stored together."""
+        while True:
+            await self._dirty.wait()
+            await anyio.sleep(_MOMENT)
+            self._dirty = anyio.Event()
+            await self.flush(talk())
+
+    async def flush(self, talk: Conversation) -> None:
+        """Wait until all that was said so far is on disk."""
+        while self._storing is not None:
+            await self._storing.wait()
+        batch, self._held_back = self._held_back, []
+        if not batch:
+            return
+        self._storing = anyio.Event()
+        try:
+            await self._store.write(lambda tx: self._append(tx, talk.context.number, batch))
+        except BaseException:
+            # Perhaps it is stored all the same: storing it again is nothing.
+            self._held_back = batch + self._held_back
+            raise
+        finally:
+            self._storing.set()
+            self._storing = None
+
+    def _add(self, talk: Conversation, said: Message, encoded: bytes, entry: Entry | None) -> None:
+        message = self.placed(said, talk.head)
+        self._held_back.append((message, entry))
+        self.take_in(talk, message, encoded)
 
     def take_in(self, talk: Conversation, message: Message, encoded: bytes) -> None:
-        """Make a message that is stored part of what is in hand."""
+        """Make a message part of what is in hand."""
         self.said.append(message)
         talk.add(message, encoded)
 
@@ -212,7 +202,8 @@ class Record:
         """Open the next context, which begins with copies of messages that were said before."""
 
         def work(tx: Tx) -> None:
-            self._require_ours(tx)
+            if not runs.is_running(tx, self.run.principal, self.run.id):
+                raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
             sessions.open_context(tx, self.run.principal, context)
             if copies:
                 messages.append(
@@ -221,15 +212,16 @@ class Record:
 
         await self._store.write(work)
 
-    def ending(
-        self, talk: Conversation, ending: Ending, last: Sequence[Message] = (), entries: Sequence[Entry] = ()
-    ) -> Callable[[Tx], bool]:
-        """Return the work that ends the run, for the transaction in which its job ends; False when it had ended."""
+    def ending(self, talk: Conversation, ending: Ending) -> Callable[[Tx], bool]:
+        """Return the work that ends the run with all that is held, for the transaction in which its job ends; its value
+        is False when the run had ended.
+        """
+        batch, self._held_back = self._held_back, []
 
         def work(tx: Tx) -> bool:
             if not runs.end(tx, self.run.principal, self.run.id, ending.state, ending.reason, steps=ending.steps):
                 return False
-            self._store_all(tx, talk.context.number, last, entries)
+            self._store_all(tx, talk.context.number, batch)
             _publish(tx, self.run, "run.ended", ending)
             return True
 
@@ -244,16 +236,15 @@ class Record:
 
         await self._store.write(whole)
 
-    def _append(self, tx: Tx, context: int, added: Sequence[Message], entries: Sequence[Entry]) -> None:
-        self._require_ours(tx)
-        self._store_all(tx, context, added, entries)
-
-    def _require_ours(self, tx: Tx) -> None:
+    def _append(self, tx: Tx, context: int, batch: "_Batch") -> None:
         if not runs.is_running(tx, self.run.principal, self.run.id):
             raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
+        self._store_all(tx, context, batch)
 
-    def _store_all(self, tx: Tx, context: int, added: Sequence[Message], entries: Sequence[Entry]) -> None:
-        if added:
-            messages.append(tx, self.run.principal, self.run.session, context, added, run=self.run.id)
-        for entry in entries:
-            ledger.write(tx, self.run.principal, entry)
+    def _store_all(self, tx: Tx, context: int, batch: "_Batch") -> None:
+        said = [message for message, _ in batch]
+        if said:
+            messages.append(tx, self.run.principal, self.run.session, context, said, run=self.run.id)
+        for _, entry in batch:
+            if entry is not None:
+                ledger.write(tx, self.run.principal, entry)

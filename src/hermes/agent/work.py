@@ -67,17 +67,18 @@ class Work:
     here: ToolContext | None = None
     ordered: dict[CallId, CallPart] = field(default_factory=dict)
     began: dict[CallId, float] = field(default_factory=dict)
-    counted: Usage = field(default_factory=Usage)
     notices_of_house: tuple[str, ...] = ()
     is_answering: bool = False
 
     async def ask(self) -> tuple[Reply, Entry]:
         """Ask the model once; make room first when the conversation is too long, also when only the model knows so."""
         if self.compactor.is_due(self.talk):
+            await self.record.flush(self.talk)
             self.talk = await self.compactor.compact(self.talk)
         try:
             return await self._ask()
         except ContextOverflow:
+            await self.record.flush(self.talk)
             shorter = await self.compactor.compact(self.talk, is_needed=True)
             if shorter is self.talk:
                 raise
@@ -109,24 +110,20 @@ class Work:
         return reply, entry
 
     async def keep(self, reply: Reply, entry: Entry) -> None:
-        """Store what the model has said; it is part of the conversation from now on.
-
-        Orders that only read may be given again, so they are stored with their first result: one commit less.
-        """
+        """Take down what the model has said; it is on disk before anything it orders is done, save what only reads."""
         said = unnamed(reply.message)
         calls = said.calls
         if calls and all(self.hands.access(call.name) == "read" for call in calls):
-            self.record.hold(said, reply.encoded, entry)
+            self.record.hold(self.talk, said, reply.encoded, entry)
         else:
-            await self.record.append(self.talk, self.model.provider, said, encoded=reply.encoded, entry=entry)
-        self.counted = reply.usage
+            await self.record.append(self.talk, said, reply.encoded, entry)
+        self.talk.count(reply.usage)
 
     async def say(self, *texts: str) -> None:
         """Add words of the user, or words about the outside, to the conversation."""
-        if texts:
-            now = self.clock.now()
-            said = [Message(MessageId(""), "user", (TextPart(text),), now) for text in texts]
-            await self.record.append(self.talk, self.model.provider, *said)
+        for text in texts:
+            said = Message(MessageId(""), "user", (TextPart(text),), self.clock.now())
+            await self.record.append(self.talk, said, self.model.provider.encode(said))
 
     async def listen(self) -> None:
         """Read what the user has said meanwhile, and what the outside has to say."""
@@ -164,19 +161,15 @@ class Work:
         self.teller.tool("ended", call, seconds=seconds, is_error=is_error, text=performed.result.text[:2000])
 
     async def settle(self, performed: Performed) -> None:
-        """Store the result of one call."""
+        """Take down the result of one call. What a write has brought is on disk before anything else is done."""
         result = Message(MessageId(""), "tool", (performed.result,), self.clock.now(), performed.status)
-        await self.record.append(self.talk, self.model.provider, result)
+        encoded = self.model.provider.encode(result)
+        if self.hands.access(performed.result.name) == "read" and performed.deferred is None:
+            self.record.hold(self.talk, result, encoded)
+        else:
+            await self.record.append(self.talk, result, encoded)
         if performed.deferred is not None:
             self.deferred.append(performed.deferred)
-
-    async def flush(self) -> None:
-        """Store what is held, when the run ends before what it waited for."""
-        await self.record.flush(self.talk, self.model.provider)
-
-    def count(self) -> None:
-        """Tell the conversation what the model counted, once its answer is part of it."""
-        self.talk.count(self.counted)
 
     def stop_if_circling(self, calls: Sequence[CallPart]) -> None:
         """Raise LimitReached when the run does the same again and again."""

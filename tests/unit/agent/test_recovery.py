@@ -23,7 +23,7 @@ async def left_behind(desk: Desk, text: str, *says: Said) -> Work:
     for said in says:
         desk.script.says.append(said)
         await work.keep(*(await work.ask()))
-        await work.flush()
+        await work.record.flush(work.talk)
     return work
 
 
