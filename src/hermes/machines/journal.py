@@ -72,7 +72,7 @@ class Journal:
 
 def _end(left: Leftover) -> bool:
     members = list(_members(left))
-    for who in members:
+    for who in reversed(members):
         family.send(who, signal.SIGTERM)
     until = time.monotonic() + _GRACE
     while any(family.identify(who.pid) == who for who in members) and time.monotonic() < until:

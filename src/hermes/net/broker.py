@@ -136,8 +136,10 @@ class Broker:
         try:
             sock = await self._dial(host, port, anyio.current_time() + self._bounds.dial)
         except Denied:
-            self._denied[_shown(host, port)] = None
-            raise
+            shown = _shown(host, port)
+            self._denied[shown] = None
+            # How it could be allowed is for the owner to know, not for the command.
+            raise Denied(f"{shown!r} is not on the internet; only the owner lets programs reach such places") from None
         with sock:
             yield Wire(sock, self._meter)
 
