@@ -52,7 +52,11 @@ async def attempt(machine: LocalMachine, outside: Outside, text: str, mark: str)
     spilled = done.spilled.read_bytes() if done.spilled else b""
     if done.spilled:
         done.spilled.unlink()
-    found = [] if f"begun {mark}".encode() in done.output + spilled else [f"it never began: {done.output!r}"]
+    found = (
+        []
+        if f"begun {mark}-{outside.token}".encode() in done.output + spilled
+        else [f"it never began: {done.output!r}"]
+    )
     return found + await anyio.to_thread.run_sync(outside.look, done.output + spilled + again.output + after.output)
 
 

@@ -89,11 +89,11 @@ pip config --global set global.index-url http://127.0.0.1:{TCP}/
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-")
 
 
-def commands(env: Mapping[str, str]) -> list[list[str]]:
-    """Return every dangerous command, for a world."""
+def commands(env: Mapping[str, str], token: str) -> list[list[str]]:
+    """Return every dangerous command, for a world; `token` is in every name that they make."""
     found = []
     for number, line in enumerate(DANGEROUS.strip().splitlines()):
-        for name, value in {**env, "N": str(number)}.items():
+        for name, value in {**env, "N": f"{number}-{token}"}.items():
             line = line.replace("{" + name + "}", value)  # noqa: PLW2901 - one name after the other
         found.append(shlex.split(line))
     return found

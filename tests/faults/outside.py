@@ -40,6 +40,8 @@ class Outside:
 
     base: Path
     secret: str = field(default_factory=lambda: "CANARY" + secrets.token_hex(16))
+    token: str = field(default_factory=lambda: secrets.token_hex(6))
+    """In every name that an attempt makes; the same may run at the same time in another world."""
     hits: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     before: dict[str, str] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class Outside:
 
     def marked(self, mark: str) -> dict[str, str]:
         """Return what an attempt is told."""
-        return {**self.env, "MARK": mark}
+        return {**self.env, "MARK": f"{mark}-{self.token}"}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -182,7 +184,7 @@ class Outside:
             yield from _tree(self.work / name)
         for folder in WATCHED_NAMES:
             with suppress(OSError):
-                yield f"names in {folder}", str(sorted(p.name for p in folder.iterdir() if "escaped" in p.name))
+                yield f"names in {folder}", str(sorted(p.name for p in folder.iterdir() if self.token in p.name))
         for name in OF_THE_KERNEL:
             with suppress(OSError):
                 yield name, Path("/proc/sys", name).read_text()
@@ -203,7 +205,7 @@ class Outside:
             if entry.name.isdigit():
                 with suppress(OSError):
                     line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    if self.env.get("SECS", "none") in line or "mark-of-this" in line:
+                    if self.env.get("SECS", "none") in line or self.token in line:
                         yield entry.name, line
 
     def end_left(self) -> None:

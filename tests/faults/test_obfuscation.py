@@ -74,7 +74,7 @@ async def campaign(folder: Path, count: int) -> None:
         async with open_local(settings, SystemClock(), environment=outside.person()) as machine:
             if machine.protection != "sandbox":
                 pytest.skip(machine.describe())
-            commands = obfuscation.commands(outside.env)
+            commands = obfuscation.commands(outside.env, outside.token)
             lines = [obfuscation.disguised(commands[n % len(commands)], chance) for n in range(count)]
             outside.look()
             for first in range(0, count, AT_ONCE):
