@@ -253,6 +253,7 @@ def _no_object(text: str) -> Mapping[str, JSON]:
 
 
 def _refused(effect: Effect, verdict: Verdict, said: str) -> _Refused:
+    _log.info("an effect was refused", extra={"fields": {"rule": verdict.rule, "effect": in_a_line(effect)}})
     reason = f" {said}." if said else ""
     return _Refused(
         f"refused by the rule {verdict.rule!r}: {in_a_line(effect)}: {verdict.why}.{reason} "

@@ -139,7 +139,8 @@ def is_write(effect: Effect, situation: Situation) -> bool:
     """Whether files of the workspace may be other ones afterwards."""
     match effect:
         case RunCommand():
-            return situation.mode != "read-only" and not _only_reads(effect, situation)
+            may_write = effect.is_full or situation.mode != "read-only"
+            return may_write and not _only_reads(effect, situation)
         case WritePath() | CallTool():
             return True
         case _:

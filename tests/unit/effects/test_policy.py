@@ -251,6 +251,7 @@ def test_only_what_may_change_files_is_a_write() -> None:
     assert is_write(WritePath(W / "a"), HELD)
     assert not is_write(run("ls src"), HELD)
     assert not is_write(run("make"), replace(HELD, mode="read-only"))
+    assert is_write(run("make", full=True), replace(HELD, mode="read-only"))
     assert not is_write(ReadPath(W), HELD)
 
 
