@@ -11,9 +11,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
+
+from hermes.testing.model_server import ModelServer
+from hermes.testing.turn import Turn, call
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,6 +39,9 @@ class Terminal:
             "PATH": f"{Path(sys.executable).parent}:{keep['PATH']}",
             "PYTHONPATH": str(folder),
         }
+
+    def set(self, name: str, value: str) -> None:
+        self._environment[name] = value
 
     def type(self, command: str) -> str:
         if command.endswith("&"):
@@ -62,11 +70,36 @@ class Terminal:
             process.wait(20)
 
 
+# What the model says in a document that asks one.
+SAYS: dict[str, list[Turn]] = {
+    "first-question": [
+        call("read_file", path="beds.txt"),
+        "Tomatoes and beans.",
+        call("patch", mode="replace", path="beds.txt", old_string="beans\n", new_string="beans\npeas\n"),
+        "I added peas.",
+        "Peas.",
+    ]
+}
+
+
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     opened = Terminal(tmp_path)
     yield opened
     opened.close()
+
+
+@contextmanager
+def vendor(document: str, terminal: Terminal) -> Iterator[None]:
+    """Let a model of our own answer, where a document asks one."""
+    if document not in SAYS:
+        yield
+        return
+    server = ModelServer(SAYS[document])
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(server.opened()):
+        terminal.set("OPENAI_API_KEY", "sk-fake")
+        terminal.set("OPENAI_BASE_URL", f"{server.url}/v1")
+        yield
 
 
 def exchanges(body: str) -> Iterator[tuple[str, list[str]]]:
@@ -103,6 +136,11 @@ WITH_CONSOLE = [d for d in DOCUMENTS if "```console" in d.read_text()]
 
 @pytest.mark.parametrize("document", WITH_CONSOLE, ids=lambda d: d.stem)
 def test_what_stands_in_the_document_happens(document: Path, terminal: Terminal) -> None:
+    with vendor(document.stem, terminal):
+        walk(document, terminal)
+
+
+def walk(document: Path, terminal: Terminal) -> None:
     for block in BLOCK.finditer(document.read_text()):
         body = block["body"]
         if body.startswith("# file: "):

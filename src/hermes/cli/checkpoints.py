@@ -1,6 +1,6 @@
 """How a workspace was before a run changed it: list, compare, go back.
 
-A checkpoint is named by its id, by how the id begins, or by the run it was made for. Going back makes one, too.
+A checkpoint is named by its id, by how the id begins, by the run it was made for, or as `latest`. Going back makes one.
 """
 
 import argparse
@@ -26,14 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = Actions.of(parser, "hermes checkpoints list")
     listing = actions.add("list", _list, "show the checkpoints of a workspace", "hermes checkpoints list")
     compare = actions.add("diff", _diff, "show what is not as it was", "hermes checkpoints diff 0194f1")
-    back = actions.add("restore", _restore, "bring every file back as it was", "hermes checkpoints restore 0194f1")
+    back = actions.add("restore", _restore, "bring every file back as it was", "hermes checkpoints restore latest")
     for action in (listing, compare, back):
         action.add_argument(
             "--workspace", metavar="DIR", type=Path, default=Path(), help="the present folder if not given"
         )
         add_json(action)
     for action in (compare, back):
-        action.add_argument("name", metavar="CHECKPOINT", type=text, help="its id, how it begins, or its run")
+        action.add_argument("name", metavar="CHECKPOINT", type=text, help="its id, how it begins, its run, or latest")
 
 
 def _with(arguments: argparse.Namespace, work: "Callable[[Checkpoints, Path], Awaitable[int]]") -> int:

@@ -28,6 +28,7 @@ from hermes.machines.manifest import Bounds, Kept, Manifest, Scan, State, scan
 T = TypeVar("T")
 
 KEPT = 20
+LATEST = "latest"
 _MOST_RUNS = 1_000
 _PRIVATE, _PRIVATE_FILE = 0o700, 0o600
 _log = logging.getLogger("hermes.machines")
@@ -163,8 +164,11 @@ class Checkpoints:
                 yield msgspec.json.decode(path.read_bytes(), type=Manifest)
 
     def _named(self, workspace: Path, word: str) -> Manifest:
-        """A run may have several: the first is how it was before the run."""
-        found = [one for one in self._all(workspace) if word and (one.run == word or one.id.startswith(word))]
+        """A run may have several: the first is how it was before the run. `latest` is the newest of all."""
+        every = list(self._all(workspace))
+        if word == LATEST and every:
+            return every[0]
+        found = [one for one in every if word and (one.run == word or one.id.startswith(word))]
         if not found:
             raise NotFound(f"there is no checkpoint {word!r} of {str(workspace)!r}; look at the list")
         return found[-1]
