@@ -36,6 +36,7 @@ class Terminal:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(ours)}  # noqa: TID251 - handed on
         self._environment = keep | {
             "HERMES_HOME": str(folder / "home"),
+            "COLUMNS": "200",
             "PATH": f"{Path(sys.executable).parent}:{keep['PATH']}",
             "PYTHONPATH": str(folder),
         }
