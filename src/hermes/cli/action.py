@@ -84,6 +84,11 @@ def text(word: str) -> str:
     return word
 
 
+def words(word: str) -> str:
+    """Take a text that can be stored and may be empty."""
+    return text(word) if word.strip() else ""
+
+
 def count(word: str) -> int:
     """Take a whole number from 1 to 100,000."""
     return _whole(word, 1, 100_000)

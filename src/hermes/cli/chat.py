@@ -6,6 +6,7 @@ In a terminal it asks before what needs an approval; elsewhere that is refused, 
 import argparse
 import sys
 
+from hermes.cli.action import words
 from hermes.cli.turns import Way, add_turn, ask
 
 
@@ -14,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "example:\n  hermes chat -q 'why do the tests fail?'\n  hermes chat -c -q 'and now mend them'"
     parser.add_argument(
-        "-q", "--query", metavar="QUERY", default="", help="what to do; without it standard input is read"
+        "-q", "--query", metavar="QUERY", type=words, default="", help="what to do; without it standard input is read"
     )
     parser.add_argument("-Q", "--quiet", action="store_true", help="show no progress")
     parser.add_argument("-v", "--verbose", action="store_true", help="show also what the model thinks aloud")

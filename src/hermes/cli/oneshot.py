@@ -5,6 +5,7 @@ What needs an approval is refused, and said. What is piped in is read along with
 
 import argparse
 
+from hermes.cli.action import words
 from hermes.cli.turns import Way, add_turn, ask
 
 
@@ -13,7 +14,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "example:\n  git diff | hermes -z 'write a commit message for this'"
     parser.add_argument(
-        "-z", "--oneshot", metavar="PROMPT", required=True, help="what to do; - reads it from standard input"
+        "-z",
+        "--oneshot",
+        metavar="PROMPT",
+        type=words,
+        required=True,
+        help="what to do; - reads standard input",
     )
     add_turn(parser)
 

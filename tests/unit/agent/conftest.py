@@ -16,13 +16,13 @@ from hermes.agent.compaction import Terms
 from hermes.agent.house import House
 from hermes.agent.model import Model
 from hermes.agent.session import Sessions
-from hermes.agent.turn import Ended, Turn
+from hermes.agent.turn import Ended, Turn, nobody
 from hermes.config import Settings
 from hermes.domain.event import Event
 from hermes.domain.message import CallId, CallPart, Message, MessageId, TextPart
 from hermes.domain.model import Delta, Reply, Request, Show, Usage
 from hermes.domain.principal import Principal
-from hermes.domain.session import Session
+from hermes.domain.session import RunId, Session
 from hermes.domain.tool import ToolContext, ToolSpec
 from hermes.effects.approving import Gate, StoredMemory
 from hermes.effects.executor import Executor, Surroundings
@@ -174,6 +174,20 @@ class Desk:
             return f"waited {name}"
 
         return wait
+
+    async def context(self) -> ToolContext:
+        """Where a tool of this session acts."""
+        return ToolContext(
+            principal=OWNER,
+            session=self.session.id,
+            run=RunId("r"),
+            call=CallId("c"),
+            clock=self.world.clock,
+            machine=self.machine,
+            workspace=self.workspace,
+            progress=lambda _text: None,
+            ask=nobody,
+        )
 
     def turn(self, text: str, **more: object) -> Turn:
         parts = (TextPart(text),) if text else ()

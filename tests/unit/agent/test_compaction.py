@@ -4,6 +4,7 @@ import pytest
 from tests.unit.agent.conftest import OWNER, Desk, MakeDesk
 
 from hermes.agent.compaction import Terms
+from hermes.agent.recall import recall as remembering
 from hermes.agent.summary import MARK
 from hermes.domain.errors import Unavailable
 from hermes.domain.model import ContextOverflow
@@ -88,3 +89,32 @@ async def test_what_the_user_asked_last_stays_word_for_word(make_desk: MakeDesk)
         await desk.say("count the exact words: αβγ 12345", *says)
         story = "\n".join(await desk.story())
         assert "count the exact words: αβγ 12345" in story
+
+
+async def test_facts_of_a_long_talk_can_be_had_after_three_compactions(make_desk: MakeDesk) -> None:
+    """Twenty facts in four hundred messages; the model that summarises forgets them all."""
+    async with make_desk(compaction=Terms(threshold=0.2, first=1, last=4)) as desk:
+        desk.script.window = 60_000
+        facts = {f"cellar{n}": f"code K-{n * 7919 % 10_000:04d}" for n in range(20)}
+        said = iter(facts.items())
+        for number in range(200):
+            text = f"chat {number}: {LONG[:1200]}"
+            if number % 10 == 5:
+                place, code = next(said)
+                text += f" The {place} has the {code}."
+            await desk.say(text, *["well"] * 3)
+        await desk.say("my very last question: Ω?", *["answer"] * 3)
+        found = await desk.world.store.read(lambda tx: sessions.contexts(tx, OWNER, desk.session.id))
+        assert [one.why for one in found].count("compaction") >= 3
+        whole = await desk.sessions.said(OWNER, desk.session.id)
+        assert len(whole) >= 400
+        story = "\n".join(await desk.story())
+        assert "my very last question: Ω?" in story
+        recall = next(one for one in remembering(desk.sessions).tools() if one.spec.name == "recall")
+        context = await desk.context()
+        got = 0
+        for place, code in facts.items():
+            answer = await recall.call(recall.plan({"query": place}, context), context)
+            got += code in answer.text  # type: ignore[union-attr] # a result
+        print(f"{len(found) - 1} compactions, {len(whole)} messages, {got} of 20 facts")
+        assert got >= 18
