@@ -6,6 +6,7 @@ a result, it takes more; the words of the user come after what was left.
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from hermes.agent.compaction import Compactor, Terms
 from hermes.agent.conversation import Conversation
@@ -74,19 +75,23 @@ class Beginning:
         seen = None if turn.is_new else await self._stored(turn)
         context, notices = await self._context(turn, seen)
         talk = await self._load(turn, seen, context)
+        history = _placed(turn.history, parts.clock) if turn.is_new else ()
         opening = Opening(
             run,
             None if is_held else Job(JobId(run.id), JOB, turn.principal, lane=lane_of(turn)),
             session=turn.session if turn.is_new else None,
             context=context if context is not seen else None,
             seen=seen,
-            message=None if talk.unanswered else _opening(turn, run, talk),
+            history=history,
+            message=None if talk.unanswered else _opening(turn, run, talk, history),
         )
         lane = None if is_held else parts.lane
         opened = await parts.store.write(lambda tx: open_run(tx, opening, lane))
         work = self._work(turn, Record(parts.store, parts.clock, run, opened.held, parts.lane), talk)
         work.notices_of_house = notices
         if opened.is_whole and opening.message is not None:
+            for message in history:
+                talk.add(message, parts.model.provider.encode(message))
             work.record.take_in(talk, opening.message, parts.model.provider.encode(opening.message))
         else:
             await self._catch_up(turn, work, opened)
@@ -148,7 +153,7 @@ class Beginning:
         if context is not seen:
             await work.record.reset(context, (), ())
         await work.recover(opened.left)
-        message = _opening(turn, work.record.run, work.talk)
+        message = _opening(turn, work.record.run, work.talk, ())
         if message is not None:
             await work.record.append(work.talk, message, self._parts.model.provider.encode(message))
 
@@ -197,9 +202,19 @@ def _key(turn: Turn) -> tuple[str, str]:
     return turn.principal.tenant, turn.session.id
 
 
-def _opening(turn: Turn, run: Run, talk: Conversation) -> Message | None:
+def _placed(history: tuple[Message, ...], clock: Clock) -> tuple[Message, ...]:
+    """Name messages that were said elsewhere, and put them in a row."""
+    placed: list[Message] = []
+    for message in history:
+        parent = placed[-1].id if placed else None
+        placed.append(replace(message, id=MessageId(clock.new_id()), parent=parent))
+    return tuple(placed)
+
+
+def _opening(turn: Turn, run: Run, talk: Conversation, history: tuple[Message, ...]) -> Message | None:
     """Return the words of the user, under the name of the run, unless they are stored already."""
     opening = MessageId(run.id)
     if not turn.parts or any(message.id == opening for message in talk.messages):
         return None
-    return Message(opening, "user", turn.parts, run.started_at, parent=talk.head)
+    parent = history[-1].id if history else talk.head
+    return Message(opening, "user", turn.parts, run.started_at, parent=parent)

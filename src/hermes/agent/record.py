@@ -44,6 +44,7 @@ class Opening:
     session: Session | None = None
     context: Context | None = None
     seen: Context | None = None
+    history: tuple[Message, ...] = ()
     message: Message | None = None
 
 
@@ -86,7 +87,8 @@ def open_run(tx: Tx, opening: Opening, lane: Lane | None) -> Opened:
         sessions.open_context(tx, run.principal, opening.context)
     current = opening.context or present
     if opening.message is not None and current is not None:
-        messages.append(tx, run.principal, run.session, current.number, [opening.message], run=run.id)
+        said = [*opening.history, opening.message]
+        messages.append(tx, run.principal, run.session, current.number, said, run=run.id)
     return Opened(held, left, is_whole=opening.message is not None)
 
 

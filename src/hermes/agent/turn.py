@@ -44,6 +44,8 @@ class Turn:
     limits: Limits = field(default_factory=Limits)
     approver: Approver | None = None
     ask: Ask = nobody
+    history: tuple[Message, ...] = ()
+    """What a new session begins with, said elsewhere."""
     ephemeral: tuple[Message, ...] = ()
     more: str = ""
     """What is added to the system prompt of a context that is opened."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -92,6 +92,10 @@ class Assistant:
             mode=settings.terminal.mode,
             limits=limits,
         )
+
+    def now(self) -> datetime:
+        """What time it is here."""
+        return self._app.clock.now()
 
     async def run(self, turn: Turn) -> Ended:
         """Take a turn within what the session and the day may still cost."""
