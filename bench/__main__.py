@@ -15,6 +15,7 @@ APPENDS = {"normal": "3000", "full": "1000"}
 _last: dict[tuple[str, str, str], dict[str, float]] = {}
 _slowest: list[float] = []
 _many: list[dict[str, float]] = []
+_search: list[float] = []
 
 
 def version() -> tuple[float, float]:
@@ -86,6 +87,13 @@ def cold() -> tuple[float, float]:
     return ours * 1000, harness.cpu_of([sys.executable, "-c", "pass"], 9) * 1000
 
 
+def searched() -> tuple[float, float]:
+    """The slowest of seven kinds of queries among a million messages, the median of 15; measured once."""
+    if not _search:
+        _search.append(agent("ours", "search", 1_000_000, 1)["ms"])
+    return _search[0], 20.0
+
+
 def appends(what: str, synchronous: str, *, must: float | None, aim: float | None) -> list[Measure]:
     name = f"{what}: append + commit, {synchronous.upper()}"
     return [
@@ -111,6 +119,7 @@ MEASURES = (
     agent_steps("", 10, 30, must=0.8, aim=0.4),
     agent_steps(", 1,000 messages", 1000, 12, must=0.4, aim=0.15),
     agent_steps(", 5,000 messages", 5000, 5, must=0.4, aim=0.15),
+    Measure("search among 1,000,000 messages", "20 ms", "ms", "small", 1, 0.5, searched),
     Measure("500 agents, 3 tools a turn", "bare sockets", " turns/s", "large", 1 / 12, 1 / 4, many_agents),
     Measure("500 agents, most memory", "150 MB", "MB", "small", 1, 80 / 150, peak_of_many),
     Measure("idle agent, memory", "40 KB", "KB", "small", 1, 0.5, lambda: (agent("ours", "idle", 300, 1)["kb"], 40.0)),

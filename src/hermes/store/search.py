@@ -133,7 +133,7 @@ def _for_postgres(terms: list[_Term]) -> str:
 
 _WORDS_OF_SQLITE = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5("
-    "text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2')"
+    "text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
 )
 _FORGET = (
     "CREATE TRIGGER IF NOT EXISTS messages_fts_forget AFTER DELETE ON messages BEGIN "
