@@ -16,6 +16,7 @@ REACHING_OUT = {"subprocess", "socket", "http", "urllib.request", "ftplib", "smt
 EXCEPTIONS = {"jobs/worker.py": {"socket"}}
 # Places that load late because that is their task, and those where a rare path must not cost every start.
 MAY_IMPORT_LATE = (
+    "__init__.py",
     "app/",
     "cli/",
     "plugins/",
