@@ -4,15 +4,17 @@ Invariant: whoever opens closes; when the block is left, no process of its sessi
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 
 from hermes.agent.agent import Agent
 from hermes.agent.beginning import Parts
@@ -29,8 +31,10 @@ from hermes.config.variables import process_environment
 from hermes.domain.clock import to_micros
 from hermes.domain.errors import Unavailable
 from hermes.domain.machine import Machine
+from hermes.domain.message import TextPart
 from hermes.domain.model import Provider, Reply, Request, Show
 from hermes.domain.principal import Principal
+from hermes.domain.protocols import Tx
 from hermes.domain.records import dataclass
 from hermes.domain.session import Session
 from hermes.domain.tool import Toolset, ToolSpec
@@ -97,6 +101,15 @@ class Assistant:
         """What time it is here."""
         return self._app.clock.now()
 
+    async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
+        """Take a turn in a lane that the caller holds, who stores the returned work with the end of its job."""
+        return await self._agent.run_held(replace(turn, limits=await self._within(turn)))
+
+    async def answer(self, turn: Turn, deferred: str, text: str) -> Ended:
+        """Bring the answer of a tool that said it would come later, as a new message and in a run of its own."""
+        said = TextPart(f"[the answer to deferred {deferred!r}]\n{text}")
+        return await self.run(replace(turn, parts=(said,)))
+
     async def run(self, turn: Turn) -> Ended:
         """Take a turn within what the session and the day may still cost."""
         ended = await self._agent.run(replace(turn, limits=await self._within(turn)))
@@ -131,8 +144,7 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
     wish = wish or Wish()
     settings, clock = app.settings, app.clock
     choice = choose(settings, wish.model)
-    async with open_provider(choice, settings, clock) as provider, anyio.create_task_group() as group:
-        machine = _Latecomer(app, group)
+    async with open_provider(choice, settings, clock) as provider, _Latecomer(app) as machine:
         lane = Lane.of_this_process(app.store, settings.jobs.lease)
         sessions = Sessions(app.store, clock, lane)
         spill = Spill(settings.home, clock)
@@ -156,18 +168,18 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
                 hear=tools.notices.drain,
             )
         )
-        try:
-            yield Assistant(app, agent, sessions, provider, hands.specs)
-        finally:
-            machine.close()
+        yield Assistant(app, agent, sessions, provider, hands.specs)
 
 
 class _Latecomer:
-    """The machine, opened by a task of its own when somebody needs it: most questions need none."""
+    """The machine, opened by a task of its own when somebody needs it: most questions need none.
 
-    def __init__(self, app: App, group: TaskGroup) -> None:
+    Entered and left in one task. What goes wrong in the block passes through as it is.
+    """
+
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._group = group
+        self._group = anyio.create_task_group()
         self._lock = anyio.Lock()
         self._machine: Machine | None = None
         self._closing = anyio.Event()
@@ -181,9 +193,19 @@ class _Latecomer:
                 raise Unavailable("the machine could not be opened; try again")
             return self._machine
 
-    def close(self) -> None:
-        """Let the machine be closed, with all that runs on it."""
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
         self._closing.set()
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            return await self._group.__aexit__(kind, error, trace)
+        # An error of the block is not the group's: it would come out wrapped in one of its own.
+        await self._group.__aexit__(None, None, None)
+        return False
 
     async def _keep(self, *, task_status: TaskStatus[None]) -> None:
         from hermes.machines.local import open_local

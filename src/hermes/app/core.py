@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
@@ -195,6 +196,8 @@ class App:
         from hermes.jobs.kind import JobKind
 
         keep = self.settings.events.keep, self.settings.jobs.keep_done
+        # By its name, as it works on the App in turn.
+        yield import_module("hermes.app.turns").kind(self)
         yield chores.publish()
         yield chores.back_up(self._back_up)
         yield chores.prune(keep_events=keep[0], keep_done=keep[1])

@@ -53,6 +53,7 @@ def add_turn(parser: argparse.ArgumentParser) -> None:
         const=_LATEST,
         help="go on with the latest session, or the one of this title",
     )
+    parser.add_argument("--retry", action="store_true", help="ask the last question of the session once more")
     parser.add_argument("--title", type=text, help="what a new session is called")
     parser.add_argument("--max-turns", metavar="N", type=count, help="how many model calls a run may take")
     parser.add_argument("--budget", type=limits, metavar="LIMIT", help="0.50 dollars, 200k tokens, 10min; or several")
@@ -105,6 +106,8 @@ async def _ask(
     async with open_assistant(app, wish) as assistant:
         session, is_new = await _session(assistant, arguments, workspace)
         turn = _turn(assistant, arguments, way, session, workspace)
+        if arguments.retry and not is_new:
+            parts = (await assistant.sessions.undo(OWNER, session.id)).parts
         turn = replace(turn, parts=parts, is_new=is_new)
         lines = _watcher(arguments, way)
         if lines is not None:
@@ -237,6 +240,8 @@ def _parts(arguments: argparse.Namespace, prompt: str) -> tuple[Part, ...]:
     said = prompt
     if (piped := _piped(is_prompt=prompt == "-")) is not None:
         said = piped if prompt in {"", "-"} else f"{prompt}\n\n<stdin>\n{piped}\n</stdin>"
+    if arguments.retry and not (arguments.resume or arguments.go_on):
+        raise Misconfigured("--retry asks again in a session; name it with --resume or --continue")
     if not said.strip() and not (arguments.resume or arguments.go_on):
         raise Misconfigured("there is nothing to ask; give a prompt, such as: hermes -z 'what is in this folder?'")
     pictures = tuple(_picture(path) for path in arguments.image)
