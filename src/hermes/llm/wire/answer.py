@@ -14,7 +14,7 @@ from hermes.llm.repair import Draft, as_cut, calls_in, mend
 from hermes.llm.tolerant import whole_characters
 from hermes.llm.wire.thinking import Curtain, Splitter, unopened
 
-LONGEST = 16 * 1024 * 1024
+LONGEST = 4 * 1024 * 1024
 """How many characters an answer may have, its arguments and thoughts included."""
 
 
