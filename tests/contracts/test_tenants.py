@@ -229,6 +229,7 @@ def _calls_of_the_agent(home: Home) -> dict[str, Call]:
         "session.called": lambda tx, p: session.called(tx, p, "talk"),
         "session.recent": session.recent,
         "session.quiet_since": lambda tx, p: session.quiet_since(tx, p, FAR),
+        "session.move": lambda tx, p: session.move(tx, p, name, "/elsewhere"),
         "session.rename": lambda tx, p: session.rename(tx, p, name, "taken"),
         "session.delete": lambda tx, p: session.delete(tx, p, name),
         "session.open_context": lambda tx, p: session.open_context(tx, p, replace(home.context, number=2)),

@@ -93,6 +93,8 @@ def _judge_result(left: Left, name: str, number: str, status: str, text: str) ->
         return [] if left.done[number] == 1 and status == "complete" else [f"said and not done: {number}"]
     if status == "uncertain" and text.startswith("uncertain"):
         return []
+    if status == "complete" and text.startswith("not done") and not left.done[number]:
+        return []
     return [f"neither done nor uncertain: {number} {status} {text[:80]}"]
 
 

@@ -17,7 +17,7 @@ from hermes.agent.telling import Teller, Watches
 from hermes.agent.turn import Turn
 from hermes.agent.work import Hear, Work
 from hermes.domain.clock import Clock
-from hermes.domain.errors import NotFound
+from hermes.domain.errors import Misconfigured, NotFound
 from hermes.domain.job import Job, JobId
 from hermes.domain.machine import Machine
 from hermes.domain.message import CallId, Message, MessageId
@@ -82,10 +82,12 @@ class Beginning:
             session=turn.session if turn.is_new else None,
             context=context if context is not seen else None,
             seen=seen,
+            workspace=_moved(turn),
             history=history,
             message=None if talk.unanswered else _opening(turn, run, talk, history),
         )
         lane = None if is_held else parts.lane
+        _require_something(turn, talk)
         opened = await parts.store.write(lambda tx: open_run(tx, opening, lane))
         work = self._work(turn, Record(parts.store, parts.clock, run, opened.held, parts.lane), talk)
         work.notices_of_house = notices
@@ -108,20 +110,28 @@ class Beginning:
         return await self._parts.store.read(lambda tx: sessions.context(tx, turn.principal, turn.session.id))
 
     async def _context(self, turn: Turn, seen: Context | None) -> tuple[Context, tuple[str, ...]]:
-        """Return the context to go on with: the stored one, or the next one when the model or the tools are others."""
+        """Return the context to go on with: the stored one, or the next when model, tools or workspace are others."""
         provider = self._parts.model.provider
-        why = (
-            "new" if seen is None else "model" if (seen.wire, seen.model) != (provider.wire, provider.name) else "tools"
-        )
-        if seen is not None and why == "tools" and seen.tools == self._tools:
+        why = self._why_new(turn, seen)
+        if seen is not None and why is None:
             return seen, ()
         prefix, notices = await self._prefix(turn)
         number = 1 if seen is None else seen.number + 1
         head = None if seen is None else seen.head
         now = self._parts.clock.now()
         return Context(
-            turn.session.id, number, provider.wire, provider.name, self._tools, prefix, head, why, now
+            turn.session.id, number, provider.wire, provider.name, self._tools, prefix, head, why or "new", now
         ), notices
+
+    def _why_new(self, turn: Turn, seen: Context | None) -> str | None:
+        provider = self._parts.model.provider
+        if seen is None:
+            return "new"
+        if (seen.wire, seen.model) != (provider.wire, provider.name):
+            return "model"
+        if seen.tools != self._tools:
+            return "tools"
+        return "workspace" if _moved(turn) is not None else None
 
     async def _prefix(self, turn: Turn) -> tuple[bytes, tuple[str, ...]]:
         hands = self._parts.hands
@@ -151,7 +161,7 @@ class Beginning:
         context, work.notices_of_house = await self._context(turn, seen)
         work.talk = await self._load(turn, seen, context)
         if context is not seen:
-            await work.record.reset(context, (), ())
+            await work.record.reset(context, (), (), workspace=_moved(turn))
         await work.recover(opened.left)
         message = _opening(turn, work.record.run, work.talk, ())
         if message is not None:
@@ -198,8 +208,20 @@ class Beginning:
         )
 
 
+def _moved(turn: Turn) -> str | None:
+    """Return where the session works from now on, when that is not where it did."""
+    before, now = turn.session.workspace, str(turn.workspace)
+    return now if not turn.is_new and before and before != now else None
+
+
 def _key(turn: Turn) -> tuple[str, str]:
     return turn.principal.tenant, turn.session.id
+
+
+def _require_something(turn: Turn, talk: Conversation) -> None:
+    last = talk.messages[-1] if talk.messages else None
+    if not turn.parts and not talk.unanswered and (last is None or (last.role == "assistant" and not last.calls)):
+        raise Misconfigured("there is nothing to go on with: the last answer is there; say something")
 
 
 def _placed(history: tuple[Message, ...], clock: Clock) -> tuple[Message, ...]:

@@ -119,7 +119,7 @@ class Compactor:
 
     async def _note(self, made: Written) -> None:
         for reply in made.replies:
-            await self.record.note(self.model.entry(self.record.run, self.clock.new_id(), reply, "compaction"))
+            await self.record.note(self.model.entry(self.record.run, self.clock.new_id(), reply.usage, "compaction"))
 
     def _joined(self, plan: Cut, summary: str) -> list[Message]:
         said = summary.removeprefix(MARK).strip()

@@ -4,13 +4,13 @@ Invariant: what is written is derived; the database stays the truth, and a file 
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hermes.agent.transcript import clipped
-from hermes.domain.message import CallPart, ImagePart, Message, ReasoningPart, ResultPart, TextPart
+from hermes.domain.message import CallPart, ImagePart, Message, MessageId, ReasoningPart, ResultPart, TextPart
 from hermes.domain.records import dataclass
 from hermes.domain.session import Session
 
@@ -47,19 +47,21 @@ def _content(message: Message, pictures: Sequence[ImagePart]) -> list[dict[str, 
     return parts
 
 
-def as_jsonl(session: Session, said: Sequence[Message]) -> Iterator[str]:
-    """Return one line for the session, then one for each message."""
+def as_jsonl(session: Session, said: Sequence[Message], gone: Collection[MessageId] = ()) -> Iterator[str]:
+    """Return one line for the session, then one for each message; `gone` were gone back from."""
     yield _encode(_head(session)).decode()
     for message in said:
-        yield _encode(plain(message)).decode()
+        mark = {"undone": True} if message.id in gone else {}
+        yield _encode({**plain(message), **mark}).decode()
 
 
-def as_markdown(session: Session, said: Sequence[Message]) -> Iterator[str]:
-    """Return the session for reading."""
+def as_markdown(session: Session, said: Sequence[Message], gone: Collection[MessageId] = ()) -> Iterator[str]:
+    """Return the session for reading; `gone` were gone back from."""
     yield f"# {session.title or session.id}\n"
     yield f"Session `{session.id}`, begun {session.created_at:%Y-%m-%d %H:%M} UTC, {len(said)} messages.\n"
     for message in said:
         mark = "" if message.status == "complete" else f" ({message.status})"
+        mark += " (undone)" if message.id in gone else ""
         if message.role != "tool":
             yield f"## {message.role.capitalize()}{mark}\n"
         for part in message.parts:

@@ -23,7 +23,7 @@ class Model:
     ask: Ask
     price: Price
 
-    def entry(self, run: Run, name: str, reply: Reply, purpose: str = "turn") -> Entry:
+    def entry(self, run: Run, name: str, used: Usage, purpose: str = "turn") -> Entry:
         """Return the ledger's line for one call."""
         return Entry(
             id=name,
@@ -31,8 +31,8 @@ class Model:
             actor=run.principal.name,
             purpose=purpose,
             model=self.provider.name,
-            usage=reply.usage,
-            cost=self.price(self.provider.name, reply.usage),
+            usage=used,
+            cost=self.price(self.provider.name, used),
             session=run.session,
             run=run.id,
         )

@@ -46,6 +46,8 @@ class Opening:
     seen: Context | None = None
     history: tuple[Message, ...] = ()
     message: Message | None = None
+    workspace: str | None = None
+    """Where the session works from now on, when that is elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def open_run(tx: Tx, opening: Opening, lane: Lane | None) -> Opened:
         # The same opening once more, after an answer that was lost, finds its own context and message.
         is_ours = opening.message is not None and present is not None and present.head == opening.message.id
         return Opened(held, left, is_whole=is_ours)
+    if opening.workspace is not None:
+        sessions.move(tx, run.principal, run.session, opening.workspace)
     if opening.context is not None:
         sessions.open_context(tx, run.principal, opening.context)
     current = opening.context or present
@@ -124,6 +128,7 @@ class Record:
         self._held = held
         self._lane = lane
         self._held_back: list[tuple[Message, Entry | None]] = []
+        self._owed: list[Entry] = []
         self._storing: anyio.Event | None = None
         self._dirty = anyio.Event()
         self.run = run
@@ -196,17 +201,30 @@ class Record:
         # By hand, since it is made for every message and `replace` costs ten times as much.
         return Message(name, message.role, message.parts, at, message.status, parent, message.opaque)
 
+    def owe(self, entry: Entry) -> None:
+        """Write down with what comes next what a call has cost that brought no message."""
+        self._owed.append(entry)
+
     async def note(self, entry: Entry) -> None:
         """Write down what a side call has cost."""
         await self._store.write(lambda tx: ledger.write(tx, self.run.principal, entry))
 
-    async def reset(self, context: Context, copies: Sequence[Message], originals: Sequence[MessageId]) -> None:
+    async def reset(
+        self,
+        context: Context,
+        copies: Sequence[Message],
+        originals: Sequence[MessageId],
+        *,
+        workspace: str | None = None,
+    ) -> None:
         """Open the next context, which begins with copies of messages that were said before."""
 
         def work(tx: Tx) -> None:
             if not runs.is_running(tx, self.run.principal, self.run.id):
                 raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
             sessions.open_context(tx, self.run.principal, context)
+            if workspace is not None:
+                sessions.move(tx, self.run.principal, self.run.session, workspace)
             if copies:
                 messages.append(
                     tx, self.run.principal, self.run.session, context.number, copies, run=self.run.id, copy_of=originals
@@ -219,11 +237,14 @@ class Record:
         is False when the run had ended.
         """
         batch, self._held_back = self._held_back, []
+        owed, self._owed = self._owed, []
 
         def work(tx: Tx) -> bool:
             if not runs.end(tx, self.run.principal, self.run.id, ending.state, ending.reason, steps=ending.steps):
                 return False
             self._store_all(tx, talk.context.number, batch)
+            for entry in owed:
+                ledger.write(tx, self.run.principal, entry)
             _publish(tx, self.run, "run.ended", ending)
             return True
 

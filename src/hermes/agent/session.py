@@ -103,6 +103,19 @@ class Sessions:
                 return found
             after = page[-1][0]
 
+    async def whole(self, principal: Principal, session: SessionId) -> tuple[list[Message], set[MessageId]]:
+        """Return everything that belongs to a session, with what was said before it branched off, and the names of
+        those messages that were gone back from.
+        """
+        said = await self.said(principal, session)
+        path = await self.path(principal, session)
+        own = {message.id for message in said}
+        before = [message for message in path if _first(message) not in own and "~" not in message.id]
+        kept = {_first(message) for message in path}
+        is_compacted = any("~" in message.id for message in path)
+        gone = set() if is_compacted else {message.id for message in said if message.id not in kept}
+        return before + said, gone
+
     async def _page(self, principal: Principal, session: SessionId, after: int) -> list[tuple[int, Message]]:
         return await self._store.read(lambda tx: messages.said(tx, principal, session, after=after))
 
@@ -169,16 +182,16 @@ class Sessions:
             raise NotFound(f"there is no session {session!r}; `hermes sessions list` shows those there are")
         return count
 
-    async def prune(self, principal: Principal, older: timedelta) -> int:
-        """Forget the sessions in which nothing was said for so long; return how many."""
+    async def prune(self, principal: Principal, older: timedelta) -> list[SessionId]:
+        """Forget the sessions that are quiet for so long; return which. Those that others go on from stay."""
         before = to_micros(self._clock.now() - older)
-        count = 0
+        gone: list[SessionId] = []
         while True:
             quiet = await self._store.read(lambda tx: sessions.quiet_since(tx, principal, before))
-            idle = [one for one in quiet if await self._forget(principal, one.id)]
-            count += len(idle)
+            idle = [one.id for one in quiet if await self._forget(principal, one.id)]
+            gone += idle
             if not idle:
-                return count
+                return gone
 
     async def search(
         self, principal: Principal, query: str, *, limit: int = 20, session: SessionId | None = None

@@ -24,14 +24,17 @@ from hermes.domain.model import ContextOverflow, Reply, Request, Usage
 from hermes.domain.records import dataclass
 from hermes.domain.session import Run, SessionId
 from hermes.domain.tool import ToolContext
-from hermes.effects.budget import Budget
+from hermes.effects.budget import Budget, Reserved
 from hermes.effects.executor import Executor, Performed
 from hermes.effects.loopstop import LoopStop
 
+_SHOWN = 200
+_CHARACTERS_A_TOKEN = 4
 UNCERTAIN = (
     "uncertain: Hermes ended while this ran, so it may or may not have taken effect. Look before you do it again."
 )
 INTERRUPTED = "interrupted: the user stopped this; it may have been done in part. Look before you do it again."
+NEVER_BEGUN = "not done: Hermes ended before this had begun."
 NOT_BEGUN = "interrupted: the user stopped before this had begun; it was not done."
 """What a call without a result gets when nobody can say what came of it."""
 
@@ -99,15 +102,30 @@ class Work:
         )
         try:
             reply = await self.model.ask(request, self.teller.show)
-            entry = self.model.entry(self.record.run, self.record.new_id(), reply)
-            self.budget.settle(reserved, reply.usage.input + reply.usage.output, entry.cost or 0)
-        finally:
-            # Nothing, when it was settled; else what was set aside is given back.
-            self.budget.settle(reserved)
-        self.steps += 1
-        self.usage += reply.usage
-        self.cost += entry.cost or 0
+        except BaseException:
+            self._owe(reserved)
+            raise
+        entry = self.model.entry(self.record.run, self.record.new_id(), reply.usage)
+        self._spend(entry)
+        self.budget.settle(reserved, reply.usage.input + reply.usage.output, entry.cost or 0)
         return reply, entry
+
+    def _owe(self, reserved: Reserved) -> None:
+        """An answer that broke off was paid for as well: what it has used is estimated, never taken for free."""
+        said = sum(map(len, self.teller.partial))
+        if not said:
+            self.budget.settle(reserved)
+            return
+        used = Usage(input=self.talk.tokens, output=said // _CHARACTERS_A_TOKEN + 1)
+        entry = self.model.entry(self.record.run, self.record.new_id(), used, "cut off")
+        self.record.owe(entry)
+        self._spend(entry)
+        self.budget.settle(reserved, used.input + used.output, entry.cost or 0)
+
+    def _spend(self, entry: Entry) -> None:
+        self.steps += 1
+        self.usage += entry.usage
+        self.cost += entry.cost or 0
 
     async def keep(self, reply: Reply, entry: Entry) -> None:
         """Take down what the model has said; it is on disk before anything it orders is done, save what only reads."""
@@ -139,8 +157,12 @@ class Work:
         )
         reads = [call for call in self.talk.unanswered if self.hands.access(call.name) == "read"]
         await self.perform(reads)
+        ordered = {call.id: call for call in self.talk.unanswered}
         for performed in self.unsettled(is_crash=True):
-            self.teller.note("uncertain", f"{performed.result.name}: nobody knows whether it was done")
+            call = ordered[performed.result.call]
+            if performed.status == "uncertain":
+                what = f"{call.name} {call.arguments[:_SHOWN]}"
+                self.teller.note("uncertain", f"nobody knows whether this was done: {what}")
             await self.settle(performed)
 
     async def perform(self, calls: Sequence[CallPart]) -> None:
@@ -164,7 +186,8 @@ class Work:
         """Take down the result of one call. What a write has brought is on disk before anything else is done."""
         result = Message(MessageId(""), "tool", (performed.result,), self.clock.now(), performed.status)
         encoded = self.model.provider.encode(result)
-        if self.hands.access(performed.result.name) == "read" and performed.deferred is None:
+        only_reads = bool(self.ordered) and all(self.hands.access(c.name) == "read" for c in self.ordered.values())
+        if only_reads and performed.deferred is None:
             self.record.hold(self.talk, result, encoded)
         else:
             await self.record.append(self.talk, result, encoded)
@@ -180,12 +203,19 @@ class Work:
                 raise LimitReached(f"stopped, as it went round in circles: {why}; say how to go on")
 
     def unsettled(self, *, is_crash: bool) -> list[Performed]:
-        """Return what is said for the calls that have no result and will get none."""
-        settled = []
+        """Return what is said for the calls that have no result and will get none.
+
+        Calls are done in order, and a write begins when all before it have their results on disk: after a crash only
+        the first that has none can have begun.
+        """
+        settled: list[Performed] = []
         for call in self.talk.unanswered:
-            is_done_perhaps = is_crash or call.id in self.began
+            is_done_perhaps = not settled if is_crash else call.id in self.began
             is_write = self.hands.access(call.name) != "read"
-            text = UNCERTAIN if is_crash else INTERRUPTED if is_done_perhaps else NOT_BEGUN
+            if is_crash:
+                text = UNCERTAIN if is_done_perhaps else NEVER_BEGUN
+            else:
+                text = INTERRUPTED if is_done_perhaps else NOT_BEGUN
             status: Status = "uncertain" if is_write and is_done_perhaps else "complete"
             settled.append(Performed(ResultPart(call.id, call.name, text, is_error=True), status))
         return settled

@@ -15,8 +15,8 @@ from hermes.cli.progress import harmless
 from hermes.cli.screen import document, local_times, many, pairs, say, table
 from hermes.domain.errors import Misconfigured
 from hermes.domain.ledger import Total
-from hermes.domain.message import Message
-from hermes.domain.session import Session
+from hermes.domain.message import Message, MessageId
+from hermes.domain.session import Session, SessionId
 
 if TYPE_CHECKING:
     from hermes.agent.session import Sessions
@@ -197,15 +197,16 @@ def _used(total: Total) -> dict[str, object]:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    async def work(app: "App") -> "tuple[Session, list[Message]]":
+    async def work(app: "App") -> "tuple[Session, list[Message], set[MessageId]]":
         sessions = _sessions(app)
         session = await sessions.find(OWNER, arguments.name)
-        return session, await sessions.said(OWNER, session.id)
+        return session, *await sessions.whole(OWNER, session.id)
 
-    session, said = with_app(arguments, work)
+    session, said, gone = with_app(arguments, work)
     from hermes.agent.export import as_jsonl, as_markdown
 
-    lines = as_jsonl(session, said) if arguments.format == "jsonl" else as_markdown(session, said)
+    write = as_jsonl if arguments.format == "jsonl" else as_markdown
+    lines = write(session, said, gone)
     if arguments.output is None:
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -220,19 +221,33 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    async def work(_app: "App", sessions: "Sessions") -> Sequence[str]:
-        # All are found before the first is deleted: a slip of the pen deletes nothing.
+    async def work(app: "App", sessions: "Sessions") -> Sequence[str]:
+        # All are found before the first is deleted: a slip of the pen deletes nothing. Branches go before their origin.
         found = [await sessions.find(OWNER, name) for name in arguments.names]
-        return [
-            f"deleted {name}: {many(await sessions.delete(OWNER, name), 'message')}"
-            for name in dict.fromkeys(one.id for one in found)
-        ]
+        told = []
+        for name in dict.fromkeys(one.id for one in sorted(found, key=lambda one: one.created_at, reverse=True)):
+            count = await sessions.delete(OWNER, name)
+            await _forget_files(app, name)
+            told.append(f"deleted {name}: {many(count, 'message')}")
+        return told
 
     return _print(arguments, work)
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    async def work(_app: "App", sessions: "Sessions") -> Sequence[str]:
-        return [f"deleted {many(await sessions.prune(OWNER, arguments.older), 'session')}"]
+    async def work(app: "App", sessions: "Sessions") -> Sequence[str]:
+        gone = await sessions.prune(OWNER, arguments.older)
+        for name in gone:
+            await _forget_files(app, name)
+        return [f"deleted {many(len(gone), 'session')}"]
 
     return _print(arguments, work)
+
+
+async def _forget_files(app: "App", session: "SessionId") -> None:
+    """Remove what a session has left beside the database: its log, its long results, its outputs."""
+    import anyio.to_thread
+
+    from hermes.app.forgetting import forget_files
+
+    await anyio.to_thread.run_sync(forget_files, app.settings.home, session)

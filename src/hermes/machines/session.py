@@ -55,10 +55,14 @@ class Session:
         self.states[is_sandboxed] = state
 
 
+def folder_of(name: str, home: Path) -> Path:
+    """Say where the folders of a session are."""
+    return home / "machines" / "local" / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
 def open_session(name: str, home: Path, network: SessionNetwork | None, git: bytes) -> Session:
     """Make the folders of a session, for us only."""
-    folder = home / "machines" / "local" / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-    session = Session(name, folder, network=network)
+    session = Session(name, folder_of(name, home), network=network)
     for place in (session.folders.home, session.folders.temporary, session.spill):
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     with suppress(FileExistsError), (session.folders.home / ".gitconfig").open("xb") as file:

@@ -23,6 +23,7 @@ def create(tx: Tx, principal: Principal, session: Session) -> Session:
     """Store a new session; storing it again is nothing."""
     _require_own(principal, session.tenant)
     codec.require_names(id=session.id, title=session.title, source=session.source)
+    _require_free(tx, principal, session.id, session.title)
     now = tx.now()
     tx.execute(
         "INSERT INTO sessions (tenant, id, owner, source, title, parent, workspace, created_at, updated_at) "
@@ -87,22 +88,42 @@ def quiet_since(tx: Tx, principal: Principal, before: int, *, limit: int = 100) 
     return [_parse(row) for row in rows]
 
 
+def move(tx: Tx, principal: Principal, session: SessionId, workspace: str) -> int:
+    """Say where a session works from now on."""
+    where, parameters = within(principal)
+    return tx.execute(f"UPDATE sessions SET workspace = ? WHERE {where} AND id = ?", (workspace, *parameters, session))
+
+
 def rename(tx: Tx, principal: Principal, session: SessionId, title: str | None) -> None:
     """Give a session its title. Raises Conflict when another has it."""
     where, parameters = within(principal)
     codec.require_names(title=title)
-    other = tx.one(
-        f"SELECT id FROM sessions WHERE {where} AND title = ? AND id <> ?", (*parameters, title or "", session)
-    )
-    if other is not None:
-        raise Conflict(f"the session {other[0]!r} is called {title!r} already; choose another title")
+    _require_free(tx, principal, session, title)
     if not tx.execute(f"UPDATE sessions SET title = ? WHERE {where} AND id = ?", (title, *parameters, session)):
         raise NotFound(f"there is no session {session!r}; `hermes sessions list` shows those there are")
 
 
-def delete(tx: Tx, principal: Principal, session: SessionId) -> int:
-    """Forget a session with all that was said; return how many messages. The ledger keeps what it cost."""
+def _require_free(tx: Tx, principal: Principal, session: SessionId, title: str | None) -> None:
     where, parameters = within(principal)
+    other = title and tx.one(
+        f"SELECT id FROM sessions WHERE {where} AND title = ? AND id <> ?", (*parameters, title, session)
+    )
+    if other:
+        raise Conflict(f"the session {other[0]!r} is called {title!r} already; choose another title")
+
+
+def delete(tx: Tx, principal: Principal, session: SessionId) -> int:
+    """Forget a session with all that was said; return how many messages. The ledger keeps what it cost.
+
+    Raises Conflict while others go on from it: they share what was said before they branched off.
+    """
+    where, parameters = within(principal)
+    branches = tx.all(
+        f"SELECT id FROM sessions WHERE {where} AND parent = ? ORDER BY id LIMIT 5", (*parameters, session)
+    )
+    if branches:
+        names = ", ".join(str(row[0]) for row in branches)
+        raise Conflict(f"the session {session!r} is what {names} went on from; delete these with it, or keep it")
     if not tx.execute(f"DELETE FROM sessions WHERE {where} AND id = ?", (*parameters, session)):
         return 0
     count = tx.execute(f"DELETE FROM messages WHERE {where} AND conversation_id = ?", (*parameters, session))

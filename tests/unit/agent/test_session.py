@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 
+import anyio
 import pytest
 from tests.unit.agent.conftest import OWNER, Desk
 
+from hermes.agent.steering import Steering
 from hermes.domain.errors import Conflict, Misconfigured, NotFound
 from hermes.domain.message import TextPart
+from hermes.domain.model import Delta, Request
 from hermes.domain.principal import Principal, Tenant
 from hermes.domain.session import Session
 
@@ -87,7 +90,7 @@ async def test_only_quiet_sessions_are_pruned(desk: Desk) -> None:
     desk.world.clock.advance(hours=3)
     desk.session, desk.is_new = desk.sessions.make(OWNER, source="test", workspace=desk.workspace), True
     await desk.say("two", "second")
-    assert await desk.sessions.prune(OWNER, timedelta(hours=2)) == 1
+    assert await desk.sessions.prune(OWNER, timedelta(hours=2)) == [old.id]
     left: list[Session] = await desk.sessions.recent(OWNER)
     assert [one.id for one in left] == [desk.session.id]
     assert old.id != desk.session.id
@@ -106,3 +109,54 @@ async def test_every_call_is_in_the_ledger(desk: Desk) -> None:
     total = await desk.sessions.usage(OWNER, desk.session.id)
     assert total.calls == 2
     assert total.cost == total.usage.input > 0
+
+
+async def test_what_others_go_on_from_is_not_forgotten_under_them(desk: Desk) -> None:
+    await desk.say("one", "first")
+    branch = await desk.sessions.branch(OWNER, desk.session.id)
+    with pytest.raises(Conflict, match=branch.id):
+        await desk.sessions.delete(OWNER, desk.session.id)
+    whole, gone = await desk.sessions.whole(OWNER, branch.id)
+    assert ([m.text for m in whole], gone) == (["one", "first"], set())
+    await desk.sessions.rename(OWNER, branch.id, "kept")
+    assert await desk.sessions.prune(OWNER, timedelta(0)) == []
+
+
+async def test_what_was_gone_back_from_is_named(desk: Desk) -> None:
+    await desk.say("one", "first")
+    await desk.say("two", "second")
+    await desk.sessions.undo(OWNER, desk.session.id)
+    whole, gone = await desk.sessions.whole(OWNER, desk.session.id)
+    assert [m.text for m in whole if m.id in gone] == ["two", "second"]
+
+
+async def test_a_session_that_moves_has_a_prefix_that_says_so(desk: Desk) -> None:
+    await desk.say("one", "first")
+    elsewhere = desk.workspace.parent / "elsewhere"
+    elsewhere.mkdir()
+    moved = await desk.sessions.find(OWNER, desk.session.id)
+    await desk.say("two", "second", session=moved, workspace=elsewhere)
+    assert str(elsewhere).encode() in desk.script.sent[-1]
+    assert (await desk.sessions.find(OWNER, desk.session.id)).workspace == str(elsewhere)
+
+
+async def test_where_nothing_is_left_to_do_nothing_is_asked(desk: Desk) -> None:
+    await desk.say("one", "first")
+    with pytest.raises(Misconfigured, match="say something"):
+        await desk.say("")
+
+
+async def test_an_answer_that_broke_off_is_not_free(desk: Desk) -> None:
+    steering = Steering()
+
+    async def slow(_: Request) -> str:
+        desk.script.show(Delta("text", "Once upon a time"))
+        steering.interrupt()
+        await anyio.sleep_forever()
+        return ""
+
+    ended = await desk.say("tell", slow, steering=steering)
+    assert ended.usage.output > 0
+    total = await desk.sessions.usage(OWNER, desk.session.id)
+    assert total.calls == 1
+    assert total.usage.input > 0

@@ -155,6 +155,8 @@ def test_sessions_are_listed_shown_searched_exported_undone_and_deleted(shell: S
     assert len(shell.json("sessions", "show", "other")) == 2
     assert shell.json("sessions", "usage", "harbour")["calls"] == 1
     shell("sessions", "rename", "harbour", "port")
-    shell("sessions", "delete", "port")
+    shell("sessions", "delete", "port", code=6)
+    shell("sessions", "delete", "port", "other")
+    assert not list((shell.home / "sessions").glob("session_*.json"))
     shell("sessions", "show", "port", code=5)
     assert "deleted 0 sessions" in shell("sessions", "prune", "--older", "1d")
