@@ -15,8 +15,10 @@ from hermes.domain.message import CallId, CallPart, ImagePart, Message, MessageI
 _MOST = 10_000
 
 
-def from_plain(given: Sequence[Mapping[str, Any]], at: datetime) -> tuple[Message, ...]:
+def from_plain(given: object, at: datetime) -> tuple[Message, ...]:
     """Return messages without names: these are given where they are stored. Raises Misconfigured."""
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
+        raise Misconfigured('the history is no list of messages; expected [{"role": …, "content": …}, …]')
     if len(given) > _MOST:
         raise Misconfigured(f"the history has {len(given):,} messages; at most {_MOST:,} are taken")
     answered = {one.get("tool_call_id") for one in given if one.get("role") == "tool"}

@@ -29,6 +29,7 @@ from hermes.effects.executor import Executor, Performed
 from hermes.effects.loopstop import LoopStop
 
 _SHOWN = 200
+_LONGEST_TOLD = 60_000
 _CHARACTERS_A_TOKEN = 4
 UNCERTAIN = (
     "uncertain: Hermes ended while this ran, so it may or may not have taken effect. Look before you do it again."
@@ -180,7 +181,7 @@ class Work:
         await self.settle(performed)
         now = time.monotonic()
         seconds, is_error = now - self.began.get(call.id, now), performed.result.is_error
-        self.teller.tool("ended", call, seconds=seconds, is_error=is_error, text=performed.result.text[:2000])
+        self.teller.tool("ended", call, seconds=seconds, is_error=is_error, text=performed.result.text[:_LONGEST_TOLD])
 
     async def settle(self, performed: Performed) -> None:
         """Take down the result of one call. What a write has brought is on disk before anything else is done."""

@@ -1,6 +1,7 @@
 """`AIAgent`: the assistant as a class for programs that are not asynchronous.
 
-Invariant: whatever it opens is closed by `close`, at the latest when the process ends. One thread may use it at a time.
+Invariant: what it opens is closed by `close`, by `with`, when nobody has it any more, or when the process ends,
+whichever is first. One thread at a time is served.
 """
 
 import atexit
@@ -8,14 +9,17 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+import anyio
+from anyio.from_thread import BlockingPortal
 
 from hermes.agent.export import plain
 from hermes.agent.history import from_plain
@@ -24,7 +28,7 @@ from hermes.agent.turn import Ended, Turn
 from hermes.app.assistant import Assistant, Wish, open_assistant
 from hermes.app.core import open_app
 from hermes.config import load
-from hermes.domain.errors import NotFound
+from hermes.domain.errors import LimitReached, Misconfigured, NotFound
 from hermes.domain.event import Event
 from hermes.domain.message import Message, MessageId, TextPart
 from hermes.domain.principal import LOCAL, Principal
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 OWNER = Principal.owner()
+_LONG = 30.0
 Progress = Callable[[str, str, dict[str, Any]], None]
 """Called when a tool begins: its name, what it does in a line, and its arguments."""
 
@@ -72,8 +77,13 @@ class AIAgent:
         self._saves = save_trajectories
         self._workspace = Path(workspace or Path.cwd())
         self._home = None if home is None else Path(home)
+        if max_iterations < 1:
+            raise Misconfigured(f"max_iterations is {max_iterations}; expected at least 1")
         self._said: list[Message] = []
         self._stack = ExitStack()
+        # Of the stack alone: what is called for us must not keep us.
+        weakref.finalize(self, self._stack.close).atexit = False
+        _at_the_end(self._stack)
         self._lock = threading.Lock()
         self._opened: tuple[BlockingPortal, Assistant] | None = None
         self._session: Session | None = None
@@ -81,7 +91,10 @@ class AIAgent:
 
     def chat(self, message: str, system_message: str | None = None, max_iterations: int | None = None) -> str:
         """Ask, and return the answer."""
-        return self._ask(message, system_message, (), max_iterations).text
+        ended = self._take(message, system_message, (), max_iterations)
+        if ended.error is not None:
+            raise ended.error
+        return ended.text
 
     def run_conversation(
         self,
@@ -95,9 +108,13 @@ class AIAgent:
         if conversation_history is not None:
             _, assistant = self._open()
             history = from_plain(conversation_history, assistant.now())
-        ended = self._ask(user_message, system_message, history, None)
+            self._session, self.session_id, self._said = None, None, []
+        ended = self._take(user_message, system_message, history, None)
+        if ended.error is not None and not isinstance(ended.error, LimitReached):
+            raise ended.error
         return {
             "final_response": ended.text,
+            "error": None if ended.error is None else str(ended.error),
             "messages": [_bare(plain(message)) for message in self._said],
             "api_calls": ended.ending.steps,
             "completed": ended.ending.state == "done",
@@ -116,7 +133,6 @@ class AIAgent:
 
     def close(self) -> None:
         """Close what was opened: the model, the machine with its processes, the database."""
-        atexit.unregister(self.close)
         self._stack.close()
         self._opened = None
 
@@ -128,11 +144,11 @@ class AIAgent:
     ) -> None:
         self.close()
 
-    def _ask(self, text: str, system: str | None, history: tuple[Message, ...], most: int | None) -> Ended:
+    def _take(self, text: object, system: str | None, history: tuple[Message, ...], most: int | None) -> Ended:
+        if not isinstance(text, str) or not text.strip():
+            raise Misconfigured(f"there is nothing to ask in {text!r}; expected some words")
         with self._lock:
             portal, assistant = self._open()
-            if history:
-                self._session, self._said = None, []
             session, is_new = portal.call(self._find, assistant)
             turn = assistant.turn(OWNER, session, self._workspace)
             turn = replace(
@@ -151,23 +167,18 @@ class AIAgent:
             self._said += [*turn.history, *ended.messages]
             if self._saves:
                 self._save(completed=ended.ending.state == "done")
-            if ended.error is not None:
-                raise ended.error
             return ended
 
     def _open(self) -> tuple[BlockingPortal, Assistant]:
         if self._opened is None:
-            portal = self._stack.enter_context(start_blocking_portal())
-            opening: AbstractContextManager[Assistant] = portal.wrap_async_context_manager(self._assistant())
-            self._opened = (portal, self._stack.enter_context(opening))
-            atexit.register(self.close)
+            portal = self._stack.enter_context(_portal())
+            opening = _assistant(self._home, self._flags, self._wish)
+            managed: AbstractContextManager[Assistant] = portal.wrap_async_context_manager(opening)
+            try:
+                self._opened = (portal, self._stack.enter_context(managed))
+            except BaseExceptionGroup as several:
+                raise _first(several) from several
         return self._opened
-
-    @asynccontextmanager
-    async def _assistant(self) -> "AsyncIterator[Assistant]":
-        settings = load(home=self._home, flags=self._flags)
-        async with open_app(settings) as app, open_assistant(app, self._wish) as assistant:
-            yield assistant
 
     async def _find(self, assistant: Assistant) -> tuple[Session, bool]:
         if self._session is not None:
@@ -198,6 +209,51 @@ class AIAgent:
         name = "trajectory_samples.jsonl" if completed else "failed_trajectories.jsonl"
         with Path(name).open("a", encoding="utf-8") as file:
             file.write(json.dumps({**self.get_trajectory(), "completed": completed}) + "\n")
+
+
+@asynccontextmanager
+async def _assistant(home: Path | None, flags: Mapping[str, str], wish: Wish) -> "AsyncIterator[Assistant]":
+    settings = load(home=home, flags=flags)
+    async with open_app(settings) as app, open_assistant(app, wish) as assistant:
+        yield assistant
+
+
+def _at_the_end(stack: ExitStack) -> None:
+    """Close before the interpreter waits for threads and ends its pools; `atexit` comes after that, and too late."""
+    kept = weakref.ref(stack)
+
+    def close() -> None:
+        still = kept()
+        if still is not None:
+            still.close()
+
+    register: Callable[[Callable[[], None]], None] | None = getattr(threading, "_register_atexit", None)
+    (register or atexit.register)(close)
+
+
+@contextmanager
+def _portal() -> Iterator[BlockingPortal]:
+    """An event loop on a thread that holds up no end of the process."""
+    ready: Future[BlockingPortal] = Future()
+
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            ready.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    thread = threading.Thread(target=anyio.run, args=(serve,), name="hermes-agent", daemon=True)
+    thread.start()
+    portal = ready.result(_LONG)
+    try:
+        yield portal
+    finally:
+        portal.call(portal.stop)
+        thread.join(_LONG)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _flags(model: str, key: str | None, url: str | None, *, is_verbose: bool) -> dict[str, str]:

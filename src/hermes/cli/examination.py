@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _OLDEST_PYTHON = (3, 11)
 _LEAST_FREE, _LEAST_SHARE = 256 * 1024**2, 0.05
 _SANE_YEARS = range(2025, 2100)
-_PROGRAMS = (("bwrap", "bubblewrap"), ("redis-server", "redis"), ("rg", "ripgrep"))
-"""Nothing uses them yet; who sets up a machine may want to know."""
+_PROGRAMS = (("bwrap", "bubblewrap"), ("rg", "ripgrep"))
+_WITHOUT = {
+    "bwrap": "install bubblewrap: without it commands have no sandbox, and each is asked about",
+    "rg": "install ripgrep: without it files are searched more slowly",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,10 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _programs(_settings: Settings) -> Iterator[Finding]:
     for program, name in _PROGRAMS:
         path = shutil.which(program)
-        yield Finding("ok", name, f"{path or 'not found'}; Hermes does not use it yet")
+        if path:
+            yield Finding("ok", name, path)
+        else:
+            yield Finding("note", name, "not found", _WITHOUT[program])
 
 
 def _database(settings: Settings) -> Iterator[Finding]:

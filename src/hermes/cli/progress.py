@@ -27,6 +27,7 @@ _LOOKS = {
 _OTHER = ("⚡", "uses")
 _MAIN_ARGUMENT = ("command", "path", "pattern", "query", "question", "action", "id")
 _LONGEST_DETAIL = 400
+_LAST_LINES = 3
 # What is left of a text when it must not steer a terminal: its lines and its tabs.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -44,7 +45,8 @@ class Lines:
         self._is_answering = is_answering
         self._is_verbose = is_verbose
         self._is_in_line = False
-        self._has_answered = False
+        self._is_open = False
+        """Whether the line of a tool that runs stands there, to be written over when it has ended."""
 
     def watch(self, event: Event) -> None:
         """Show an event of a run."""
@@ -55,17 +57,29 @@ class Lines:
                 self._write(harmless(str(event.data["text"])))
             case "answer.delta":
                 self._line(f"↻ {clean(str(event.data['text']))}")
-            case "tool.progress" if event.data["state"] == "ended":
-                self._line(cut(_tool(event.data), columns()))
-                if event.data.get("is_error"):
-                    self._line(cut(f"┊   ↳ {clean(_reason(str(event.data.get('text', ''))))}", columns()))
+            case "tool.progress" if event.data["state"] == "began":
+                if self._out.isatty():
+                    self.end()
+                    self._write(cut(f"{_tool(event.data)}…", columns() - 1))
+                    self._is_open = True
+            case "tool.progress":
+                self._ended(event.data)
             case "run.progress" if event.data["state"] != "tool" or self._is_verbose:
                 self._line(f"· {clean(str(event.data['text']))}")
             case _:
                 return
 
+    def _ended(self, data: Data) -> None:
+        if self._is_open:
+            self._out.write("\r\x1b[K")
+            self._is_in_line = self._is_open = False
+        self._line(cut(_tool(data), columns()))
+        for said in _remarks(data):
+            self._line(cut(f"┊   ↳ {clean(said)}", columns()))
+
     def end(self) -> None:
         """End the line that was begun."""
+        self._is_open = False
         if self._is_in_line:
             self._out.write("\n")
             self._is_in_line = False
@@ -103,16 +117,24 @@ def _detail(arguments: str) -> str:
 
 
 def _seconds(data: Data) -> str:
-    seconds = data.get("seconds", 0.0)
+    seconds = data.get("seconds")
     return f"{seconds:.1f}s" if isinstance(seconds, (int, float)) else ""
 
 
-def _reason(text: str) -> str:
+def _remarks(data: Data) -> list[str]:
+    """Return what went wrong, if something did: the error, or the exit code and the last lines of what was printed."""
+    text = str(data.get("text", ""))
     try:
         said = json.loads(text)
     except ValueError:
-        return text
-    return str(said["error"]) if isinstance(said, dict) and "error" in said else text
+        return [text[:_LONGEST_DETAIL]] if data.get("is_error") else []
+    if not isinstance(said, dict):
+        return []
+    remarks = [str(said["error"])] if said.get("error") else []
+    if said.get("exit_code"):
+        remarks.append(f"exit {said['exit_code']}")
+        remarks += str(said.get("output", "")).strip().splitlines()[-_LAST_LINES:]
+    return remarks
 
 
 class JsonLines:

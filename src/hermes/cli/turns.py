@@ -15,19 +15,21 @@ from hermes.cli.command import INTERRUPTED, exit_code, failed
 from hermes.cli.opening import OWNER, with_app
 from hermes.cli.options import add_common
 from hermes.cli.progress import JsonLines, Lines, harmless, to_standard_error
-from hermes.cli.screen import document, warn
+from hermes.cli.screen import document, line, warn
 from hermes.config import Settings
-from hermes.domain.errors import Misconfigured
+from hermes.domain.errors import HermesError, Misconfigured
 from hermes.domain.message import ImagePart, Part, TextPart
 from hermes.domain.records import dataclass
 
 if TYPE_CHECKING:
+    from hermes.agent.session import Sessions
     from hermes.agent.turn import Ended, Turn
     from hermes.app import App
     from hermes.app.assistant import Assistant
     from hermes.domain.session import Session
 
 _LATEST = object()
+_LOOK_BACK = 200
 _MOST_INPUT = 10_000_000
 _MOST_PICTURE = 20_000_000
 _PICTURES = {
@@ -91,7 +93,14 @@ def ask(arguments: argparse.Namespace, way: Way) -> int:
     async def work(app: "App") -> "tuple[Ended, Assistant]":
         return await _ask(app, arguments, way, parts)
 
-    ended, assistant = with_app(arguments, work)
+    try:
+        ended, assistant = with_app(arguments, work, needs_extras=True)
+    except HermesError as error:
+        if arguments.output_format == "text":
+            raise
+        told = {"type": "result", "state": "failed", "result": "", "error": _error(error)}
+        sys.stdout.write((document(told) if arguments.output_format == "json" else line(told)) + "\n")
+        return exit_code(error)
     return _conclude(arguments, way, ended, assistant)
 
 
@@ -105,6 +114,8 @@ async def _ask(
     wish = Wish(model=arguments.model, toolsets=toolsets, platform=way.platform)
     async with open_assistant(app, wish) as assistant:
         session, is_new = await _session(assistant, arguments, workspace)
+        if not is_new and arguments.workspace is None:
+            workspace = _of_session(session, workspace)
         turn = _turn(assistant, arguments, way, session, workspace)
         if arguments.retry and not is_new:
             parts = (await assistant.sessions.undo(OWNER, session.id)).parts
@@ -169,10 +180,32 @@ async def _session(assistant: "Assistant", arguments: argparse.Namespace, worksp
     if arguments.resume is not None:
         return await sessions.find(OWNER, arguments.resume), False
     if arguments.go_on is _LATEST:
-        return await sessions.latest(OWNER), False
+        return await _latest(sessions, workspace), False
     if arguments.go_on is not None:
         return await sessions.find(OWNER, arguments.go_on), False
     return sessions.make(OWNER, source="cli", workspace=workspace, title=arguments.title), True
+
+
+async def _latest(sessions: "Sessions", workspace: Path) -> "Session":
+    """Return the latest session of this folder; where there is none, the latest of all, and say so."""
+    for session in await sessions.recent(OWNER, limit=_LOOK_BACK):
+        if session.workspace == str(workspace):
+            return session
+    found = await sessions.latest(OWNER)
+    warn(f"no session was in {str(workspace)!r}; going on with {found.id}, the latest of all")
+    return found
+
+
+def _of_session(session: "Session", workspace: Path) -> Path:
+    """A session goes on where it was, unless that is gone."""
+    before = Path(session.workspace or workspace)
+    if before == workspace:
+        return workspace
+    if not before.is_dir():
+        warn(f"{session.workspace!r}, where this session was, is gone; it goes on in {str(workspace)!r}")
+        return workspace
+    warn(f"this session goes on in {str(before)!r}, where it was (see --workspace)")
+    return before
 
 
 def _watcher(arguments: argparse.Namespace, way: Way) -> Lines | JsonLines | None:
@@ -189,7 +222,9 @@ def _conclude(arguments: argparse.Namespace, way: Way, ended: "Ended", assistant
         for notice in ended.notices:
             warn(notice)
         if ended.text:
-            sys.stdout.write(harmless(ended.text).rstrip("\n") + "\n")
+            # A terminal would obey what stands in it; a file or a program gets it as it is.
+            text = harmless(ended.text) if sys.stdout.isatty() else ended.text
+            sys.stdout.write(text.rstrip("\n") + "\n")
             sys.stdout.flush()
         if ended.ending.reason and ended.error is None:
             warn(ended.ending.reason)
@@ -221,7 +256,7 @@ def _document(ended: "Ended", assistant: "Assistant") -> dict[str, object]:
         "state": ended.ending.state,
         "reason": ended.ending.reason,
         "result": ended.text,
-        "error": None if ended.error is None else {"type": type(ended.error).__name__, "message": str(ended.error)},
+        "error": None if ended.error is None else _error(ended.error),
         "model": assistant.model_name,
         "num_turns": ended.ending.steps,
         "usage": {
@@ -234,6 +269,10 @@ def _document(ended: "Ended", assistant: "Assistant") -> dict[str, object]:
         "cost_usd": None if ended.cost is None else ended.cost / 1_000_000,
         "notices": list(ended.notices),
     }
+
+
+def _error(error: HermesError) -> dict[str, str]:
+    return {"type": type(error).__name__, "message": str(error)}
 
 
 def _parts(arguments: argparse.Namespace, prompt: str) -> tuple[Part, ...]:

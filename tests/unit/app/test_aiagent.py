@@ -1,6 +1,10 @@
 """The assistant as a class for programs that are not asynchronous."""
 
+import gc
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +13,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from hermes import AIAgent
-from hermes.domain.errors import LimitReached, Misconfigured
+from hermes.domain.errors import LimitReached, Misconfigured, NotFound
 from hermes.testing.model_server import ModelServer
 from hermes.testing.turn import Say, call
 
@@ -112,9 +116,59 @@ def test_a_trajectory_is_in_the_form_that_pipelines_read(model: ModelServer, tmp
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    import subprocess
-    import sys
-
     script = "import hermes, sys; print(any('anyio' in name for name in sys.modules)); hermes.AIAgent; print('ok')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "ok"]
+
+
+def test_a_script_that_never_closes_ends_without_a_word(model: ModelServer, tmp_path: Path) -> None:
+    model.add("hello")
+    script = (
+        "from hermes import AIAgent\n"
+        f"agent = AIAgent('m', api_key='sk-fake', base_url='{model.url}/v1', quiet_mode=True, home={str(tmp_path)!r})\n"
+        "print(agent.chat('hi'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=50, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", "")
+
+
+def test_one_that_nobody_has_any_more_is_closed(model: ModelServer, tmp_path: Path) -> None:
+    model.add("one")
+    hermes = agent(model, tmp_path)
+    hermes.chat("a")
+    del hermes
+    gc.collect()
+    assert not any(thread.name == "hermes-agent" for thread in threading.enumerate())
+
+
+def test_a_history_begins_anew_also_on_an_agent_that_has_spoken(model: ModelServer, tmp_path: Path) -> None:
+    model.add("one", "two")
+    with agent(model, tmp_path) as hermes:
+        hermes.chat("mine")
+        hermes.run_conversation("and?", conversation_history=[{"role": "user", "content": "of another"}])
+    said = json.dumps(model.asked[-1].body["messages"])
+    assert "of another" in said
+    assert "mine" not in said
+
+
+def test_a_limit_that_is_reached_gives_what_there_is(model: ModelServer, tmp_path: Path) -> None:
+    model.add(*[call("write_file", path=f"{n}", content="") for n in range(3)])
+    with agent(model, tmp_path, max_iterations=2) as hermes:
+        told = hermes.run_conversation("go")
+    assert (told["completed"], len(told["messages"])) == (False, 5)
+    assert "limit" in told["error"]
+
+
+def test_nonsense_is_told_in_our_words(model: ModelServer, tmp_path: Path) -> None:
+    with agent(model, tmp_path) as hermes:
+        for nothing in ("", "  ", None):
+            with pytest.raises(Misconfigured, match="nothing to ask"):
+                hermes.chat(nothing)  # type: ignore[arg-type] # that is the point
+        with pytest.raises(Misconfigured, match="history"):
+            hermes.run_conversation("x", conversation_history="nonsense")  # type: ignore[arg-type] # that is the point
+    with agent(model, tmp_path, enabled_toolsets=["nope"]) as hermes, pytest.raises(NotFound, match="nope"):
+        hermes.chat("x")
+    with pytest.raises(Misconfigured, match="at least 1"):
+        agent(model, tmp_path, max_iterations=0)

@@ -45,8 +45,9 @@ def test_progress_and_answer_go_different_ways(shell: Shell, model: ModelServer)
 def test_nothing_a_model_writes_is_an_order_to_the_terminal(shell: Shell, model: ModelServer) -> None:
     model.add(call("terminal", command="echo \x1b[2J"), "all \x1b]0;gone\x07 done")
     out = shell("chat", "-q", "go")
-    assert "\x1b" not in out + shell.err
-    assert "all \\x1b]0;gone\\x07 done" in out
+    assert "\x1b" not in shell.err
+    # What is no terminal gets the answer as it is.
+    assert out == "all \x1b]0;gone\x07 done\n"
 
 
 def test_one_document_for_programs(shell: Shell, model: ModelServer) -> None:
@@ -97,6 +98,41 @@ def test_read_only_writes_nothing(shell: Shell, model: ModelServer) -> None:
     model.add(call("terminal", command="echo x > made.txt"), call("write_file", path="b.txt", content="x"), "no")
     shell("-z", "write", "--mode", "read-only")
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_session_goes_on_where_it_was(shell: Shell, model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    model.add("one", call("write_file", path="a.txt", content="x"), "two")
+    before = Path.cwd()
+    shell("-z", "a", "--title", "mine")
+    elsewhere = before.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    shell("-z", "b", "-c", "mine")
+    assert (before / "a.txt").exists()
+    assert str(before) in shell.err
+
+
+def test_the_latest_session_is_that_of_the_folder(
+    shell: Shell, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.add("one", "two", "three")
+    here = json.loads(shell("-z", "a", "--output-format", "json"))["session_id"]
+    elsewhere = Path.cwd().parent / "elsewhere"
+    elsewhere.mkdir()
+    shell("-z", "b", "--workspace", str(elsewhere))
+    assert json.loads(shell("-z", "c", "-c", "--output-format", "json"))["session_id"] == here
+
+
+def test_what_goes_wrong_before_anything_is_a_document_for_programs(shell: Shell, model: ModelServer) -> None:
+    told = json.loads(shell("-z", "hi", "-r", "nobody", "--output-format", "json", code=5))
+    assert (told["state"], told["error"]["type"]) == ("failed", "NotFound")
+
+
+def test_a_command_that_fails_shows_how(shell: Shell, model: ModelServer) -> None:
+    model.add(call("terminal", command="echo because; exit 3"), "it failed")
+    shell("chat", "-q", "go")
+    assert "↳ exit 3" in shell.err
+    assert "↳ because" in shell.err
 
 
 def test_only_the_tools_that_are_wanted_are_offered(shell: Shell, model: ModelServer) -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from tests.unit.cli.conftest import Process, Shell
 
 
@@ -88,11 +89,12 @@ def test_a_server_that_does_not_answer_is_a_problem_without_its_password(shell: 
     assert "problem  database" in out
 
 
-def test_of_programs_that_nothing_uses_yet_it_promises_nothing(shell: Shell) -> None:
-    for name in ("bubblewrap", "redis", "ripgrep"):
-        (finding,) = findings(shell, name)
-        assert (finding["level"], finding["next_step"]) == ("ok", "")
-        assert finding["text"].endswith("Hermes does not use it yet")
+def test_programs_that_are_missing_are_named_with_what_goes_without_them(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    (finding,) = findings(shell, "ripgrep")
+    assert (finding["level"], "install ripgrep" in finding["next_step"]) == ("note", True)
 
 
 def test_lines_fit_the_screen(shell: Shell) -> None:

@@ -128,7 +128,7 @@ def sort(place: Place, status: int, said: Complaint, pause: float | None) -> Her
     is_request = status in {400, 413, 422}
     if codes & _OVERFLOW or status == 413 or (is_request and _OVERFLOW_WORDS.search(said.words)):
         return ContextOverflow(
-            f"the request is too long for {place.model!r} at {about}: {words}; start a new session or compact this one"
+            f"the request is too long for {place.model!r} at {about}: {words}; begin a new session, or ask with less"
         )
     if codes & _SPENT or status == 402 or (is_request and _SPENT_WORDS.search(said.words)):
         return LimitReached(
