@@ -79,7 +79,8 @@ SAYS: dict[str, list[Turn]] = {
         call("patch", mode="replace", path="beds.txt", old_string="beans\n", new_string="beans\npeas\n"),
         "I added peas.",
         "Peas.",
-    ]
+    ],
+    "use-from-python": [call("search_files", pattern="*", target="files"), "One file, ask.py.", "Python."],
 }
 
 
