@@ -1,7 +1,7 @@
 """One run under way: everything the loop works with, and the steps it is made of.
 
-Invariant: what the model orders is stored before it begins, what came of it before the model is asked again, and each
-call gets exactly one result, whatever happens meanwhile.
+Invariant: what may change something is stored before it begins, and what came of it before the model is asked again;
+what only reads follows a moment later. Each call gets exactly one result, whatever happens meanwhile.
 """
 
 import time
