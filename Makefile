@@ -10,9 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-run: ## set up what is needed and show how this installation is doing
+run: ## set up what is needed and talk to Hermes; the first time it brings a small model
 	@scripts/setup run
-	@$(PY)/hermes doctor
+	@$(PY)/hermes first-run
 
 test: ## set up and run the developer's suite
 	@scripts/setup dev

@@ -1,4 +1,4 @@
-"""The contract of a Provider over each of them: the scripted one, and both wires against a server."""
+"""The contract of a Provider over each of them: the scripted one, both wires against a server, the embedded one."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,10 +8,12 @@ import pytest
 from hermes.config import load
 from hermes.domain.clock import SystemClock
 from hermes.llm.choice import choose
+from hermes.llm.local.provider import Local, Terms
 from hermes.llm.opening import open_provider
 from hermes.testing.contracts.provider import ProviderContract, Stage
 from hermes.testing.model_server import ModelServer
 from hermes.testing.scripted import ScriptedProvider
+from hermes.testing.small_engine import ScriptedEngine
 
 pytestmark = pytest.mark.anyio
 
@@ -21,6 +23,14 @@ class TestScripted(ProviderContract):
     async def stage(self) -> Stage:
         provider = ScriptedProvider(SystemClock(), [])
         return Stage(provider, provider.add)
+
+
+class TestLocal(ProviderContract):
+    @pytest.fixture
+    async def stage(self) -> AsyncIterator[Stage]:
+        engine = ScriptedEngine()
+        with engine.linked() as link:
+            yield Stage(Local(Terms("local/fake", 32_768), lambda: link, SystemClock()), engine.add)
 
 
 class OverTheWire(ProviderContract):

@@ -13,7 +13,7 @@ import anyio.to_thread
 import msgspec
 
 from hermes.agent.guidance import Guidance, gather
-from hermes.agent.prompt import Facts, system_prompt
+from hermes.agent.prompt import COMPACT, SMALL, Facts, system_prompt
 from hermes.domain.clock import Clock
 from hermes.domain.machine import Mode
 from hermes.domain.model import Provider
@@ -44,6 +44,8 @@ class House:
     user: Mapping[str, str] = field(default_factory=dict)
     has_files: bool = True
     """Whether SOUL.md and the files of the project are read."""
+    is_compact: bool = False
+    """Whether the model is so small that it is told next to nothing."""
 
     async def prefix(
         self,
@@ -56,6 +58,8 @@ class House:
         **more: str,
     ) -> tuple[bytes, tuple[str, ...]]:
         """Return the bytes every request of a new context begins with, and what the person should know about it."""
+        if self.is_compact:
+            return provider.prefix(COMPACT, specs), (SMALL,)
         guidance = Guidance()
         if self.has_files:
             guidance = await anyio.to_thread.run_sync(gather, self.home, workspace)

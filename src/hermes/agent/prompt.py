@@ -24,6 +24,16 @@ How you work:
 - Answer in the language of the user, briefly, in Markdown."""
 
 
+COMPACT = """\
+You are Hermes, a small assistant on the user's computer. You work in the user's current folder. Be brief, and say so \
+when you do not know."""
+"""All that a small model is told: it reads slowly, and more rules make it worse. No fact that changes stands in it."""
+SMALL = (
+    "a small local model answers, which is often wrong and reads neither SOUL.md nor the files of a project; "
+    "connect a provider for real work (`hermes model list`)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the prompt is made of, beside the files. `platform` says how the answer is shown."""

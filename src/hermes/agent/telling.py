@@ -53,6 +53,9 @@ class Teller:
             self.partial.append(text)
         elif kind == "retry":
             self.partial.clear()
+        elif kind == "note":
+            self.note("model", text)
+            return
         if self._watches:
             self._tell("answer.delta" if kind == "retry" else f"{kind}.delta", {"text": text})
 

@@ -26,6 +26,7 @@ from hermes.agent.recall import recall
 from hermes.agent.session import Sessions
 from hermes.agent.turn import Ended, Turn
 from hermes.app.core import App
+from hermes.app.model import open_model
 from hermes.app.workbench import surroundings_of
 from hermes.config.variables import process_environment
 from hermes.domain.clock import to_micros
@@ -44,12 +45,11 @@ from hermes.effects.spill import Spill
 from hermes.effects.toolset import combined, equipped
 from hermes.jobs.lane import Lane
 from hermes.llm.asking import ask
-from hermes.llm.choice import choose
-from hermes.llm.opening import open_provider
+from hermes.llm.choice import Choice, choose
 from hermes.llm.prices import cost
 from hermes.store import ledger
 from hermes.tools import built_in
-from hermes.tools.choosing import Choosing, known_names, require_known
+from hermes.tools.choosing import SMALL_TOOLS, Choosing, known_names, require_known
 
 _log = logging.getLogger("hermes.app")
 _DOLLAR = 1_000_000
@@ -144,12 +144,12 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
     wish = wish or Wish()
     settings, clock = app.settings, app.clock
     choice = choose(settings, wish.model)
-    async with open_provider(choice, settings, clock) as provider, _Latecomer(app) as machine:
+    async with open_model(choice, settings, clock) as provider, _Latecomer(app) as machine:
         lane = Lane.of_this_process(app.store, settings.jobs.lease)
         sessions = Sessions(app.store, clock, lane)
         spill = Spill(settings.home, clock)
         tools = built_in(spill)
-        hands = _hands(app, wish, (*tools.toolsets, recall(sessions), *app.toolsets), spill)
+        hands = _hands(app, _fitting(wish, choice), (*tools.toolsets, recall(sessions), *app.toolsets), spill)
 
         async def asking(request: Request, show: Show) -> Reply:
             return await ask(provider, request, show, clock=clock, attempts=settings.model.attempts)
@@ -162,8 +162,8 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
                 model=Model(provider, asking, cost),
                 hands=hands,
                 machine=machine.get,
-                house=_house(app),
-                compaction=_terms(app),
+                house=_house(app, choice),
+                compaction=_terms(app, choice),
                 watches=lambda: (app.bus.show,) if app.bus.is_watched else (),
                 hear=tools.notices.drain,
             )
@@ -216,6 +216,11 @@ class _Latecomer:
             await self._closing.wait()
 
 
+def _fitting(wish: Wish, choice: Choice) -> Wish:
+    """Give a small model the tools that it can use, unless others are asked for."""
+    return replace(wish, toolsets=SMALL_TOOLS) if choice.vendor.is_small and wish.toolsets is None else wish
+
+
 def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
     """Give the tools that are wanted and can be had, behind the one choke point."""
     settings, every = app.settings, combined(toolsets)
@@ -229,13 +234,22 @@ def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) ->
     return Executor(equipped(chosen.of(every), process_environment()), surroundings_of(app, spill))
 
 
-def _terms(app: App) -> Terms:
+def _terms(app: App, choice: Choice) -> Terms:
     given = app.settings.compression
-    return Terms(given.enabled, given.threshold, given.target_ratio, given.protect_first_n, given.protect_last_n)
+    # A small model writes no summaries; what is too long for it is left out where its prompt is written.
+    return Terms(
+        given.enabled and not choice.vendor.is_small,
+        given.threshold,
+        given.target_ratio,
+        given.protect_first_n,
+        given.protect_last_n,
+    )
 
 
-def _house(app: App) -> House:
+def _house(app: App, choice: Choice) -> House:
     given = app.settings.user
     user = {"name": given.name, "time zone": app.settings.time.zone, "about": given.about}
     known = {name: value for name, value in user.items() if value and (name != "time zone" or given.name)}
-    return House(app.settings.home, app.clock, known, app.settings.agent.context_files)
+    return House(
+        app.settings.home, app.clock, known, app.settings.agent.context_files, is_compact=choice.vendor.is_small
+    )

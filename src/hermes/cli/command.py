@@ -39,6 +39,7 @@ COMMANDS = (
     Command("up", "hermes.cli.up", "run everything that is configured until stopped"),
     Command("doctor", "hermes.cli.doctor", "look at this installation and say what is missing"),
     Command("model", "hermes.cli.model", "choose the model, see what there is, test it"),
+    Command("first-run", "hermes.cli.first_run", "see to it that a model answers, and show it at work"),
     Command("config", "hermes.cli.config", "show, explain and change settings"),
     Command("db", "hermes.cli.db", "state, migration, backup, restore and check of the database"),
     Command("jobs", "hermes.cli.jobs", "look at jobs, retry or cancel them"),

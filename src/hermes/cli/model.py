@@ -32,6 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(listing)
     put = actions.add("set", _set, "use this model from now on", "hermes model set ollama/qwen3:8b")
     put.add_argument("name", metavar="NAME", type=text, help="the model, or provider/model")
+    pull = actions.add(
+        "pull", _pull, "bring the small model that needs neither key nor network", "hermes model pull --yes"
+    )
+    pull.add_argument(
+        "name", metavar="NAME", nargs="?", type=text, help="which weights; those of the default if not given"
+    )
+    pull.add_argument("--yes", action="store_true", help="agree to the download, which is shown")
     test = actions.add("test", _test, "ask the model for one word, and say how it went", "hermes model test")
     test.add_argument("name", metavar="NAME", nargs="?", type=text, help="the model; that of the settings if not given")
     add_json(test)
@@ -49,7 +56,7 @@ def _list(arguments: argparse.Namespace) -> int:
     rows = []
     for one in VENDORS:
         is_used = chosen is not None and chosen.vendor.name == one.name
-        state = "used" if is_used else "ready" if one in ready else _wants(one)
+        state = "used" if is_used else "ready" if one in ready else _wants(one, settings)
         model = chosen.model if chosen is not None and is_used else one.model
         rows.append({"name": one.name, "state": state, "model": model, "summary": one.summary})
     headings = ("PROVIDER", "STATE", "MODEL", "WHAT IT IS")
@@ -70,7 +77,11 @@ def _print(
     return 0
 
 
-def _wants(one: "Vendor") -> str:
+def _wants(one: "Vendor", settings: "Settings") -> str:
+    if one.wire == "local":
+        from hermes.llm.catalogue.weights import weights
+
+        return "ready" if weights(one.model).is_there(settings.home) else "not here"
     if one.is_local:
         return "local"
     return "needs a key" if one.needs_key else "needs model.base_url"
@@ -94,6 +105,8 @@ def _offered(arguments: argparse.Namespace, settings: "Settings") -> int:
     from hermes.net.http import Http
 
     choice = vendor_choice(settings, arguments.provider)
+    if choice.wire == "local":
+        return _weights(arguments, settings)
 
     async def ask() -> list[str]:
         async with Http().opened() as http:
@@ -116,6 +129,27 @@ def _offered(arguments: argparse.Namespace, settings: "Settings") -> int:
     return _print(arguments, rows, ("MODEL", "WINDOW", "$ IN/M", "$ OUT/M"), cells)
 
 
+def _weights(arguments: argparse.Namespace, settings: "Settings") -> int:
+    from hermes.llm.catalogue.weights import KNOWN
+
+    rows = [
+        {"name": f"local/{one.name}", "window": settings.local.window, "input": 0, "output": 0}
+        | {"state": "here" if one.is_there(settings.home) else "`hermes model pull` brings it"}
+        for one in KNOWN
+    ]
+    cells = [[str(row["name"]), f"{row['window']:,}", str(row["state"])] for row in rows]
+    return _print(arguments, rows, ("MODEL", "WINDOW", "STATE"), cells)
+
+
+def _pull(arguments: argparse.Namespace) -> int:
+    from hermes.cli.pull import pull
+    from hermes.llm.catalogue.weights import QWEN, weights
+
+    wanted = QWEN if arguments.name is None else weights(arguments.name)
+    pull(settings_from(arguments), wanted, is_agreed=arguments.yes)
+    return 0
+
+
 def _set(arguments: argparse.Namespace) -> int:
     from hermes.config.changes import Editor
     from hermes.llm.choice import choose
@@ -130,23 +164,23 @@ def _set(arguments: argparse.Namespace) -> int:
 
 
 def _test(arguments: argparse.Namespace) -> int:
+    from hermes.app.model import open_model
     from hermes.domain.clock import SystemClock
     from hermes.domain.message import Message, MessageId, TextPart
     from hermes.domain.model import Delta, Reply, Request
     from hermes.llm.choice import choose
-    from hermes.llm.opening import open_provider
     from hermes.llm.prices import cost
 
     settings, clock = settings_from(arguments), SystemClock()
     choice = choose(settings, arguments.name)
     times: list[float] = []
 
-    def show(_delta: Delta) -> None:
-        if not times:
+    def show(delta: Delta) -> None:
+        if not times and delta.kind != "note":
             times.append(clock.monotonic())
 
     async def ask() -> Reply:
-        async with open_provider(choice, settings, clock) as provider:
+        async with open_model(choice, settings, clock) as provider:
             question = Message(MessageId(clock.new_id()), "user", (TextPart(_QUESTION),), clock.now())
             request = Request(provider.prefix("", ()), [provider.encode(question)], max_tokens=_LONGEST)
             return await provider.call(request, show)
@@ -158,7 +192,7 @@ def _test(arguments: argparse.Namespace) -> int:
     facts = {
         "model": choice.name,
         "answers as": reply.model,
-        "at": choice.base_url,
+        "at": choice.base_url or "this machine",
         "says": reply.message.text.strip()[:200],
         "first token": round((times[0] if times else ended) - begun, 3),
         "all of it": round(ended - begun, 3),

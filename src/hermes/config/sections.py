@@ -291,6 +291,19 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Local:
+    """The embedded model, which needs no key and no network."""
+
+    threads: int = setting(
+        1,
+        About(
+            "How many threads it computes with; more help only while that many cores are idle.", at_least=1, at_most=256
+        ),
+    )
+    window: int = setting(4096, About("How many tokens it can read at once.", at_least=1024, at_most=32_768))
+
+
+@dataclass(frozen=True, slots=True)
 class Vendors:
     """Keys and addresses of those who offer models. One key is enough."""
 

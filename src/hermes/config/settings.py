@@ -15,6 +15,7 @@ from hermes.config.sections import (
     Database,
     Events,
     Jobs,
+    Local,
     Logging,
     Model,
     Redis,
@@ -50,6 +51,7 @@ class Settings:
     tools: Tools = field(default_factory=Tools)
     sandbox: Sandbox = field(default_factory=Sandbox)
     model: Model = field(default_factory=Model)
+    local: Local = field(default_factory=Local)
     vendors: Vendors = field(default_factory=Vendors)
     given: Mapping[str, tuple[Given, ...]] = field(default_factory=dict, repr=False)
     notices: tuple[str, ...] = field(default=(), repr=False)

@@ -20,10 +20,11 @@ Finish = Literal["stop", "tool_calls", "length", "refusal", "other"]
 class Delta(NamedTuple):
     """A piece of the answer as it arrives; `call` carries the name of a tool that the model begins to order.
 
-    `retry` says why the model is asked again: what was shown of this answer is void.
+    `retry` says why the model is asked again: what was shown of this answer is void. `note` tells a person, in a line,
+    what the model does before it answers: it is no part of the answer.
     """
 
-    kind: Literal["text", "reasoning", "call", "retry"]
+    kind: Literal["text", "reasoning", "call", "retry", "note"]
     text: str
 
 

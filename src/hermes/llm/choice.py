@@ -12,11 +12,13 @@ from hermes.domain.errors import Misconfigured, NotFound
 from hermes.domain.records import dataclass
 from hermes.llm.catalogue.models import facts
 from hermes.llm.catalogue.vendors import VENDORS, vendor
+from hermes.llm.catalogue.weights import weights
 from hermes.llm.vendor import Vendor
 
 UNKNOWN_WINDOW = 128_000
 UNKNOWN_LOCAL_WINDOW = 32_768
 _CUSTOM = next(one for one in VENDORS if one.name == "custom")
+_EMBEDDED = next(one for one in VENDORS if one.name == "local")
 _VARIABLES = {one.key: f"{one.name.upper()}_API_KEY" for one in VENDORS if one.key}
 
 
@@ -50,6 +52,8 @@ def choose(settings: Settings, name: str | None = None) -> Choice:
     """
     wanted = (name or settings.model.default).strip()
     row, model = _vendor(settings, wanted)
+    if row is _EMBEDDED:
+        return _embedded(settings, model)
     is_own = _is_own(settings, row)
     url = (settings.model.base_url if is_own else None) or _given(settings, row.url) or row.base_url
     if not url:
@@ -72,6 +76,11 @@ def choose(settings: Settings, name: str | None = None) -> Choice:
             f"`hermes model set {row.name}/NAME` sets one"
         )
     return Choice(row, model, url.rstrip("/"), key, key_from, _window(settings, row, model, wanted))
+
+
+def _embedded(settings: Settings, model: str) -> Choice:
+    """Return the model in a process of our own: it has no address and takes no key."""
+    return Choice(_EMBEDDED, model or _EMBEDDED.model, "", Secret(""), "", settings.local.window)
 
 
 def vendor_choice(settings: Settings, name: str) -> Choice:
@@ -112,10 +121,12 @@ def _vendor(settings: Settings, wanted: str) -> tuple[Vendor, str]:
         return named, rest
     if rows := configured(settings):
         return _first(settings, rows), wanted
+    if not wanted and weights(_EMBEDDED.model).is_there(settings.home):
+        return _EMBEDDED, ""
     raise Misconfigured(
         "no model is configured: set OPENROUTER_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY, "
         "or for a server of your own `hermes config set model.base_url http://127.0.0.1:11434/v1` "
-        "and `hermes model set NAME`"
+        "and `hermes model set NAME`; or `hermes model pull` brings a small model that needs neither key nor network"
     )
 
 

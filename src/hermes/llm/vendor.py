@@ -5,7 +5,7 @@ from typing import Literal
 
 from hermes.domain.records import dataclass
 
-Wire = Literal["chat", "anthropic"]
+Wire = Literal["chat", "anthropic", "local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,6 @@ class Vendor:
     """The model that is used when none is named."""
     needs_key: bool = True
     is_local: bool = False
+    is_small: bool = False
+    """Its model can do little and reads slowly: it is given a compact prompt and a few tools."""
     quirks: Quirks = field(default_factory=Quirks)

@@ -11,6 +11,9 @@ from hermes.domain.records import dataclass
 from hermes.domain.tool import Toolset, ToolSpec
 from hermes.effects.toolset import filtered
 
+SMALL_TOOLS = ("read_file", "terminal")
+"""What a small model can use; each further tool makes it choose worse, and read longer before it answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choosing:

@@ -43,6 +43,10 @@ VENDORS = (
         is_local=True, quirks=_LOCAL,
     ),
     Vendor(
+        "local", "local", "", "the small embedded model: no key, no network", model="qwen2.5-coder-1.5b",
+        needs_key=False, is_local=True, is_small=True,
+    ),
+    Vendor(
         "custom", "chat", "", "any server that speaks chat completions, at model.base_url", needs_key=False,
         quirks=Quirks(reads_tags=True),
     ),

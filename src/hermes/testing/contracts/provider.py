@@ -175,7 +175,7 @@ class ProviderContract:
         assert isinstance(error, Cut)
         assert error.partial is not None
         assert error.partial.status == "interrupted"
-        assert error.partial.text == "".join(d.text for d in shown)
+        assert error.partial.text == "".join(d.text for d in shown if d.kind == "text")
         assert error.partial.text.startswith("Once upon")
         reply, _ = await stage.ask(HELLO, error.partial, said("user", "Go on."), turn="A wolf.")
         assert reply.message.text == "A wolf."
