@@ -21,7 +21,8 @@ _GONE = "the process of the local model has ended by itself; when memory is shor
 class Link:
     """Two pipes to somebody who serves a model. `end` ends them, and may be called more than once."""
 
-    def __init__(self, reading: int, writing: int, end: Callable[[], None]) -> None:
+    def __init__(self, reading: int, writing: int, end: Callable[[], None], *, pid: int = 0) -> None:
+        self.pid = pid
         self._reading = reading
         self._writing = writing
         self._end = end
@@ -105,4 +106,4 @@ def start(words: Sequence[str], environment: Mapping[str, str]) -> Link:
             process.kill()
             process.wait(_END_SECONDS)
 
-    return Link(reading, writing, end)
+    return Link(reading, writing, end, pid=process.pid)
