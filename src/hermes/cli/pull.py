@@ -52,7 +52,9 @@ def _ask() -> None:
     sys.stderr.write("Download it? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "j", "ja"}:
-        raise Denied("the download was not agreed to; nothing was loaded")
+        raise Denied(
+            "the download was not agreed to; nothing was loaded. A key works as well: `hermes model list` names them"
+        )
 
 
 def _write(text: str) -> None:

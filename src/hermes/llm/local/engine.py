@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import socket
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,13 +25,14 @@ _STATE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to load and how. `states` is a folder of this user's own."""
+    """What to load and how. `states` and `folder` are this user's own; `folder` goes with the process."""
 
     path: Path
     sha256: str
     states: Path
     threads: int
     window: int
+    folder: Path
 
 
 class Llama:
@@ -42,8 +42,7 @@ class Llama:
         self._wanted = wanted
         self._held = ""
         wanted.states.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._folder = tempfile.TemporaryDirectory(prefix="hermes-model-")
-        self._socket = Path(self._folder.name) / "engine.sock"
+        self._socket = wanted.folder / "engine.sock"
         try:
             self._server = xllamacpp.Server(self._parameters())
         except Exception as error:
@@ -73,10 +72,6 @@ class Llama:
         done = self._complete(ask.number, ask.prefix + ask.rest, fields, tell)
         self._held = ask.prefix
         return done if known else msgspec.structs.replace(done, known=0)
-
-    def close(self) -> None:
-        """Remove what is only of use to this process."""
-        self._folder.cleanup()
 
     def _read_prefix(self, ask: Ask, tell: Tell) -> bool:
         """See that the prefix is read; return whether it was already."""

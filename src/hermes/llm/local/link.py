@@ -79,8 +79,12 @@ class Link:
             self._end()
 
 
-def start(words: Sequence[str], environment: Mapping[str, str]) -> Link:
-    """Start a process that serves a model. Raises Unavailable when it cannot be started."""
+def _nothing() -> None:
+    """Nothing is to be done."""
+
+
+def start(words: Sequence[str], environment: Mapping[str, str], afterwards: Callable[[], None] = _nothing) -> Link:
+    """Start a process that serves a model; do something when it has ended. Raises Unavailable when it cannot start."""
     try:
         process = subprocess.Popen(
             list(words),
@@ -91,6 +95,7 @@ def start(words: Sequence[str], environment: Mapping[str, str]) -> Link:
             start_new_session=True,
         )
     except OSError as error:
+        afterwards()
         raise Unavailable(f"the process of the local model cannot be started: {error.strerror}; try again") from error
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both were asked for")
@@ -105,5 +110,6 @@ def start(words: Sequence[str], environment: Mapping[str, str]) -> Link:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(_END_SECONDS)
+        afterwards()
 
     return Link(reading, writing, end, pid=process.pid)

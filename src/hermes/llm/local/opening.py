@@ -4,7 +4,9 @@ Invariant: what is missing is said in one line before a process is started.
 """
 
 import importlib.util
+import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,10 +20,11 @@ from hermes.llm.local.link import Link, start
 from hermes.llm.local.provider import Local, Terms, Times
 
 _ENGINE = "xllamacpp"
-_MEMORY_BEYOND = 1536 << 20
-"""What the process may take beyond the file: what was read, and room to work."""
-_MEMORY_NEEDED = 500 << 20
-"""What must be free beyond the file for it to be of use."""
+_MEMORY_BEYOND, _MEMORY_A_THREAD = 1 << 30, 80 << 20
+"""What the process may reserve beyond the file and what it has read."""
+_MEMORY_A_TOKEN = 32 << 10
+_MEMORY_NEEDED = 300 << 20
+"""What must be free beyond the file and what is read for it to be of use."""
 _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 
@@ -31,7 +34,7 @@ async def open_local_model(
 ) -> AsyncIterator[Local]:
     """Open the embedded model; its process is started by the first call, and ended with the block."""
     wanted = weights(choice.model)
-    require(wanted, settings.home)
+    require(wanted, settings.home, choice.window)
     model = settings.model
     times = Times(silence=model.idle_timeout.total_seconds(), call=model.timeout.total_seconds())
     terms = Terms(choice.name, choice.window, model.max_tokens, model.temperature, times)
@@ -42,16 +45,15 @@ async def open_local_model(
         provider.close()
 
 
-def require(wanted: Weights, home: Path) -> None:
+def require(wanted: Weights, home: Path, window: int) -> None:
     """Raise Misconfigured when the engine or the weights are missing, Unsupported when the memory is."""
     require_engine()
     if not wanted.is_there(home):
         raise Misconfigured(f"the weights of {wanted.name!r} are not here: `hermes model pull` brings them")
-    free = memory_available()
-    if free is not None and free < wanted.size + _MEMORY_NEEDED:
-        needed = (wanted.size + _MEMORY_NEEDED) >> 20
+    free, needed = memory_available(), wanted.size + window * _MEMORY_A_TOKEN + _MEMORY_NEEDED
+    if free is not None and free < needed:
         raise Unsupported(
-            f"the local model needs about {needed:,} MiB of memory, and {free >> 20:,} MiB are available; "
+            f"the local model needs about {needed >> 20:,} MiB of memory, and {free >> 20:,} MiB are available; "
             "close other programs, or connect a provider (`hermes model list`)"
         )
 
@@ -76,9 +78,13 @@ def memory_available(path: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def _start(wanted: Weights, settings: Settings, window: int, environment: Mapping[str, str]) -> Link:
+    threads = settings.local.threads
+    most = wanted.size + _MEMORY_BEYOND + 2 * window * _MEMORY_A_TOKEN + threads * _MEMORY_A_THREAD
+    folder = tempfile.mkdtemp(prefix="hermes-model-")
     words = [
         *(sys.executable, "-P", "-m", "hermes.llm.local.process"),
         *(str(wanted.path(settings.home)), wanted.sha256, str(settings.home / FOLDER / "state")),
-        *(str(settings.local.threads), str(window), str(wanted.size + _MEMORY_BEYOND)),
+        *(str(threads), str(window), str(most), folder),
     ]
-    return start(words, {name: environment[name] for name in _PASSED if name in environment})
+    passed = {name: environment[name] for name in _PASSED if name in environment}
+    return start(words, passed, lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 SHELL = ToolSpec("terminal", "Run.", {"properties": {"command": {}}}, access="write", toolset="terminal")
 ENDLESS = Say("".join(f"{number} " for number in range(100_000)), piece=2, pause=0.001)
 CHILD = """
-import os, sys
+import os, sys, time
 from hermes.llm.local.serving import serve, Refused
 from hermes.llm.local.frames import Failed
 from hermes.testing.small_engine import ScriptedEngine
@@ -40,6 +40,8 @@ kind = sys.argv[1]
 def load():
     if kind == "broken":
         raise Refused(Failed(0, "load", "no such file"))
+    if kind == "stuck":
+        time.sleep(600)
     return ScriptedEngine(["one", "two", "three"])
 if kind == "silent":
     sys.stdin.read()
@@ -148,15 +150,16 @@ async def test_a_model_that_does_not_load_is_one_clear_error(kind: str, error: t
     provider.close()
 
 
-async def test_nothing_is_left_when_the_model_is_closed_or_its_owner_dies() -> None:
-    link = child("good")
-    assert isinstance(await link.receive(30), Ready)
+@pytest.mark.parametrize("kind", ["good", "stuck"])
+async def test_nothing_is_left_when_the_model_is_closed_or_its_owner_dies(kind: str) -> None:
+    link = child(kind)
+    assert alive(link.pid)
     link.close()
     assert not alive(link.pid)
     code = f"""
 import os, sys
 from hermes.llm.local.link import start
-link = start([sys.executable, "-c", {CHILD!r}, "good"], dict(os.environ))
+link = start([sys.executable, "-c", {CHILD!r}, {kind!r}], dict(os.environ))
 print(link.pid, flush=True)
 os.kill(os.getpid(), 9)
 """

@@ -145,7 +145,7 @@ async def test_two_do_not_pull_at_once_and_what_a_killed_one_left_is_removed(
     left = tmp_path / "models" / ".pull-of-somebody"
     left.mkdir(parents=True)
     with (tmp_path / "models" / ".pull.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)
         with pytest.raises(Conflict, match="another process"):
             await pull(wanted, tmp_path, shelf)
     assert left.exists()

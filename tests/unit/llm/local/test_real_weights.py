@@ -1,4 +1,4 @@
-"""The real weights in their process, where they are: `HERMES_TEST_MODELS` names a home that has them."""
+"""The real weights in their process, where they are: `TEST_MODELS_HOME` names a home that has them."""
 
 import time
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ READ = ToolSpec(
 
 def weights_home() -> Path:
     environ = process_environment()
-    home = Path(environ["HERMES_TEST_MODELS"]) if "HERMES_TEST_MODELS" in environ else home_of(None, environ)
+    home = Path(environ["TEST_MODELS_HOME"]) if "TEST_MODELS_HOME" in environ else home_of(None, environ)
     if not QWEN.is_there(home):
         pytest.skip("the weights are not here: `hermes model pull` brings them")
     return home
