@@ -52,9 +52,7 @@ def _ask() -> None:
     sys.stderr.write("Download it? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "j", "ja"}:
-        raise Denied(
-            "the download was not agreed to; nothing was loaded. A key works as well: `hermes model list` names them"
-        )
+        raise Denied("the download was not agreed to, and nothing was loaded; a key works too: see `hermes model list`")
 
 
 def _write(text: str) -> None:

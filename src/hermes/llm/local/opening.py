@@ -34,7 +34,7 @@ async def open_local_model(
 ) -> AsyncIterator[Local]:
     """Open the embedded model; its process is started by the first call, and ended with the block."""
     wanted = weights(choice.model)
-    require(wanted, settings.home, choice.window)
+    require(wanted, settings.home)
     model = settings.model
     times = Times(silence=model.idle_timeout.total_seconds(), call=model.timeout.total_seconds())
     terms = Terms(choice.name, choice.window, model.max_tokens, model.temperature, times)
@@ -45,11 +45,15 @@ async def open_local_model(
         provider.close()
 
 
-def require(wanted: Weights, home: Path, window: int) -> None:
-    """Raise Misconfigured when the engine or the weights are missing, Unsupported when the memory is."""
+def require(wanted: Weights, home: Path) -> None:
+    """Raise Misconfigured when the engine or the weights are missing."""
     require_engine()
     if not wanted.is_there(home):
         raise Misconfigured(f"the weights of {wanted.name!r} are not here: `hermes model pull` brings them")
+
+
+def require_memory(wanted: Weights, window: int) -> None:
+    """Raise Unsupported when the memory does not suffice."""
     free, needed = memory_available(), wanted.size + window * _MEMORY_A_TOKEN + _MEMORY_NEEDED
     if free is not None and free < needed:
         raise Unsupported(
@@ -78,6 +82,7 @@ def memory_available(path: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def _start(wanted: Weights, settings: Settings, window: int, environment: Mapping[str, str]) -> Link:
+    require_memory(wanted, window)
     threads = settings.local.threads
     most = wanted.size + _MEMORY_BEYOND + 2 * window * _MEMORY_A_TOKEN + threads * _MEMORY_A_THREAD
     folder = tempfile.mkdtemp(prefix="hermes-model-")

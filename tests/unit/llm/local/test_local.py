@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from hermes.config import load
 from hermes.config.variables import process_environment
 from hermes.domain.clock import SystemClock
-from hermes.domain.errors import LimitReached, Misconfigured, NotFound, Unavailable
+from hermes.domain.errors import LimitReached, Misconfigured, NotFound, Unavailable, Unsupported
 from hermes.domain.message import Message, MessageId, TextPart
 from hermes.domain.model import Delta, Request
 from hermes.domain.tool import ToolSpec
@@ -21,7 +22,7 @@ from hermes.llm.catalogue.weights import QWEN, weights
 from hermes.llm.choice import choose
 from hermes.llm.local.frames import Frames, Ready, framed, news
 from hermes.llm.local.link import Link, start
-from hermes.llm.local.opening import open_local_model
+from hermes.llm.local.opening import memory_available, open_local_model, require_memory
 from hermes.llm.local.provider import Local, Terms, Times
 from hermes.testing.small_engine import ScriptedEngine
 from hermes.testing.turn import Order, Say
@@ -219,6 +220,15 @@ class TestChoosing:
                 raise AssertionError("nothing was missing")
         with pytest.raises(NotFound, match="known: qwen"):
             weights("local/gpt-9")
+
+
+def test_a_machine_without_the_memory_is_told_how_much_is_needed(tmp_path: Path) -> None:
+    free = memory_available()
+    assert free is None or free > 0
+    assert memory_available(tmp_path / "nothing") is None
+    if free is not None:
+        with pytest.raises(Unsupported, match="MiB of memory"):
+            require_memory(replace(QWEN, size=1 << 60), 4096)
 
 
 async def test_one_question_too_long_is_refused_with_what_to_do(provider: Local) -> None:
