@@ -171,5 +171,11 @@ class _Heard:
 
 
 def _failed(number: int, said: str) -> Failed:
-    is_long = "exceed" in said and "context" in said
-    return Failed(number, "overflow" if is_long else "request", said[:500])
+    """Sort what the engine says of a failure: a JSON object with a message, or words."""
+    is_long = "exceed_context" in said
+    try:
+        told = json.loads(said)
+        words = str(told.get("error", told)["message"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        words = said
+    return Failed(number, "overflow" if is_long else "request", words[:500])

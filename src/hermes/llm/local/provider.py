@@ -249,7 +249,9 @@ class _Taker:
 def _error(failed: Failed) -> HermesError:
     match failed.kind:
         case "overflow":
-            return ContextOverflow(f"the local model cannot read so much: {failed.text}")
+            return ContextOverflow(
+                f"the local model cannot read so much: {failed.text}; ask about less, or connect a provider"
+            )
         case "limit":
             return LimitReached(failed.text)
         case "request" | "load":

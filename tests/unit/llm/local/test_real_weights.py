@@ -12,7 +12,7 @@ from hermes.config import load
 from hermes.config.variables import home_of, process_environment
 from hermes.domain.clock import SystemClock
 from hermes.domain.message import Message, MessageId, TextPart
-from hermes.domain.model import Reply, Request
+from hermes.domain.model import ContextOverflow, Reply, Request
 from hermes.domain.tool import ToolSpec
 from hermes.llm.catalogue.weights import QWEN
 from hermes.llm.choice import choose
@@ -94,3 +94,11 @@ async def test_a_new_process_goes_on_with_what_an_earlier_one_has_read(model: Lo
     reply = await ask(model, "List the files here")
     assert reply.message.calls, f"after {time.monotonic() - begun:.1f} s"
     assert reply.usage.cache_read == 0
+
+
+async def test_what_it_cannot_read_is_said_in_words(model: Local) -> None:
+    """Letters without a meaning take more tokens than they are thought to."""
+    noise = "".join(chr(33 + number * number * 7 % 90) for number in range(9000))
+    with pytest.raises(ContextOverflow, match="tokens") as caught:
+        await ask(model, noise)
+    assert "{" not in str(caught.value)
