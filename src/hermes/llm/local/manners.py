@@ -40,7 +40,7 @@ _ABOUT = frozenset(
         "was kannst du",
     }
 )
-_THANKS = frozenset({"thanks", "thank you", "danke", "bye", "goodbye", "ok", "okay"})
+_THANKS = frozenset({"thanks", "thank you", "danke", "many thanks"})
 _ADDRESSED = re.compile(r"\b(?:there|hermes|please|bitte)\b")
 _LINE_NUMBER = re.compile(r"^\d+\|", re.MULTILINE)
 _OUTPUTS = ("output", "content")
