@@ -100,6 +100,10 @@ def arguments(view: View, workspace: Workspace, folders: Folders, mode: Mode) ->
     yield from ("--bind", str(folders.temporary), "/tmp", "--bind", str(folders.home), str(HOME))
     # No link: a workspace may lie below it.
     yield from ("--bind", str(folders.temporary), "/var/tmp")
+    # What may be read there would be hidden by the session's own folder, such as an environment that was made in /tmp.
+    for path in view.readable:
+        if path.is_relative_to("/tmp") or path.is_relative_to("/var/tmp"):
+            yield from ("--ro-bind", str(path), str(path))
     yield from _work(workspace, mode)
     yield from ("--remount-ro", "/")
 
