@@ -5,7 +5,7 @@ a run ends exactly once, and what it leaves can always be gone on with.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import anyio
@@ -43,16 +43,29 @@ class Agent:
             self._beginning.keep(turn, work.talk)
         return ended
 
+    async def compact(self, turn: Turn) -> Ended:
+        """Make what the model is sent of a session shorter, because a person wants it. A run of its own, in which
+        nothing is said; `Ended.ending.reason` says what it brought. Raises as `run` does.
+        """
+        work = await self._beginning.begin(replace(turn, parts=(), is_new=False), is_held=False, is_quiet=True)
+        ended, last = await self._finish(turn, work, is_held=False, act=_compact)
+        await _write_down(work, ended, last)
+        if ended.error is None:
+            self._beginning.keep(turn, work.talk)
+        return ended
+
     async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
         """Take a turn in a lane that the caller holds; the caller stores the returned work with the end of its job."""
         work = await self._beginning.begin(turn, is_held=True)
         return await self._finish(turn, work, is_held=True)
 
-    async def _finish(self, turn: Turn, work: Work, *, is_held: bool) -> tuple[Ended, Callable[[Tx], bool]]:
+    async def _finish(
+        self, turn: Turn, work: Work, *, is_held: bool, act: Callable[[Work], Awaitable[Answer]] = drive
+    ) -> tuple[Ended, Callable[[Tx], bool]]:
         """Drive the run to its end, whatever that is, and say what is to be stored with it."""
         error = None
         try:
-            answer = await _drive(turn, work, is_held=is_held)
+            answer = await _drive(turn, work, act, is_held=is_held)
         except LeaseLost:
             raise
         except HermesError as failed:
@@ -71,8 +84,18 @@ class Agent:
         return _ended(turn, work, answer, error)
 
 
-async def _drive(turn: Turn, work: Work, *, is_held: bool) -> Answer:
-    """Drive the loop while the lane is kept, until it ends or is interrupted."""
+async def _compact(work: Work) -> Answer:
+    before = work.talk.tokens
+    await work.record.flush(work.talk)
+    shorter = await work.compactor.compact(work.talk, why="asked", is_asked=True)
+    if shorter is work.talk:
+        return Answer(Ending("done", f"about {before:,} tokens are as short as they can be made"))
+    work.talk = shorter
+    return Answer(Ending("done", f"about {before:,} tokens became {shorter.tokens:,}"))
+
+
+async def _drive(turn: Turn, work: Work, act: Callable[[Work], Awaitable[Answer]], *, is_held: bool) -> Answer:
+    """Do the work of the run while the lane is kept, until it ends or is interrupted."""
     answer = Answer(Ending("cancelled", "interrupted by the user"))
     try:
         async with anyio.create_task_group() as group:
@@ -80,7 +103,7 @@ async def _drive(turn: Turn, work: Work, *, is_held: bool) -> Answer:
                 group.start_soon(work.record.keep_lane)
             group.start_soon(work.record.write_behind, lambda: work.talk)
             with turn.steering.holding(anyio.CancelScope()):
-                answer = await drive(work)
+                answer = await act(work)
             group.cancel_scope.cancel()
     except BaseExceptionGroup as failed:
         raise _first(failed) from failed

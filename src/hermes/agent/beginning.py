@@ -67,8 +67,10 @@ class Beginning:
         self._tools = fingerprint(parts.hands.specs)
         self._kept: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
 
-    async def begin(self, turn: Turn, *, is_held: bool) -> Work:
-        """Begin a run; `is_held` says that the caller has the lane. Raises Conflict when the session is busy."""
+    async def begin(self, turn: Turn, *, is_held: bool, is_quiet: bool = False) -> Work:
+        """Begin a run; `is_held` says that the caller has the lane, `is_quiet` that nothing is asked. Raises Conflict
+        when the session is busy.
+        """
         parts = self._parts
         name = turn.run or RunId(parts.clock.new_id())
         run = Run(name, turn.session.id, turn.principal, "running", parts.clock.now())
@@ -87,7 +89,8 @@ class Beginning:
             message=None if talk.unanswered else _opening(turn, run, talk, history),
         )
         lane = None if is_held else parts.lane
-        _require_something(turn, talk)
+        if not is_quiet:
+            _require_something(turn, talk)
         opened = await parts.store.write(lambda tx: open_run(tx, opening, lane))
         work = self._work(turn, Record(parts.store, parts.clock, run, opened.held, parts.lane), talk)
         work.notices_of_house = notices

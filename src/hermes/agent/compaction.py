@@ -59,14 +59,17 @@ class Compactor:
     def _threshold(self) -> int:
         return int(self.model.provider.window * self.terms.threshold)
 
-    async def compact(self, talk: Conversation, *, why: str = "compaction", is_needed: bool = False) -> Conversation:
+    async def compact(
+        self, talk: Conversation, *, why: str = "compaction", is_needed: bool = False, is_asked: bool = False
+    ) -> Conversation:
         """Open a shorter context and return it; the same one when it could not be made shorter. `is_needed`: the model
-        refuses the long one, so an extract will do where no summary can be had.
+        refuses the long one, so an extract will do where no summary can be had. `is_asked`: a person wants it shorter,
+        however short it is.
         """
         before = talk.tokens
         self.teller.note("compacting", f"the conversation has about {before:,} tokens; making it shorter")
         # A model that refuses what should fit has a smaller window than it is thought to have.
-        plan = self._plan(talk, min(self._threshold, before // 2) if is_needed else self._threshold)
+        plan = self._plan(talk, min(self._threshold, before // 2) if is_needed or is_asked else self._threshold)
         if plan is None:
             self._not_before = int(before * 1.2)
             return talk

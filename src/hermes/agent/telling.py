@@ -31,7 +31,8 @@ def stream_of(session: str) -> Stream:
 
 class Teller:
     """Tells what happens in one run. Types: `text.delta`, `reasoning.delta`, `call.delta`, `answer.delta` (what was
-    shown of this answer is void), `tool.progress`, `run.progress`.
+    shown of this answer is void), `tool.progress`, `run.progress`, `usage.progress` (after each
+    call of the model).
     """
 
     def __init__(self, run: Run, clock: Clock, watches: Watches) -> None:
@@ -69,6 +70,11 @@ class Teller:
         if self._look():
             said = {"state": state, "call": call.id, "name": call.name, "arguments": call.arguments}
             self._tell("tool.progress", {**said, **more})
+
+    def used(self, tokens: int, window: int, cost: int | None) -> None:
+        """Tell how long the conversation is now, and what the call that has ended has cost."""
+        if self._look():
+            self._tell("usage.progress", {"tokens": tokens, "window": window, "cost": cost})
 
     def note(self, state: str, text: str) -> None:
         """Tell a person in a line what the run does now."""

@@ -109,6 +109,7 @@ class Work:
         entry = self.model.entry(self.record.run, self.record.new_id(), reply.usage)
         self._spend(entry)
         self.budget.settle(reserved, reply.usage.input + reply.usage.output, entry.cost or 0)
+        self.teller.used(reply.usage.input + reply.usage.output, provider.window, entry.cost)
         return reply, entry
 
     def _owe(self, reserved: Reserved) -> None:

@@ -5,7 +5,7 @@ Invariant: whoever opens closes; when the block is left, no process of its sessi
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,8 +28,10 @@ from hermes.agent.turn import Ended, Turn
 from hermes.app.core import App
 from hermes.app.model import open_model
 from hermes.app.workbench import surroundings_of
+from hermes.config.settings import Settings
 from hermes.config.variables import process_environment
-from hermes.domain.clock import to_micros
+from hermes.domain.approval import Approval
+from hermes.domain.clock import Clock, to_micros
 from hermes.domain.errors import Unavailable
 from hermes.domain.machine import Machine
 from hermes.domain.message import TextPart
@@ -37,7 +39,7 @@ from hermes.domain.model import Provider, Reply, Request, Show
 from hermes.domain.principal import Principal
 from hermes.domain.protocols import Tx
 from hermes.domain.records import dataclass
-from hermes.domain.session import Session
+from hermes.domain.session import Session, SessionId
 from hermes.domain.tool import Toolset, ToolSpec
 from hermes.effects.budget import Limits
 from hermes.effects.executor import Executor
@@ -47,8 +49,9 @@ from hermes.jobs.lane import Lane
 from hermes.llm.asking import ask
 from hermes.llm.choice import Choice, choose
 from hermes.llm.prices import cost
+from hermes.store import approval as approvals
 from hermes.store import ledger
-from hermes.tools import built_in
+from hermes.tools import BuiltIn, built_in
 from hermes.tools.choosing import SMALL_TOOLS, Choosing, known_names, require_known
 
 _log = logging.getLogger("hermes.app")
@@ -65,18 +68,119 @@ class Wish:
     platform: str = "cli"
 
 
-class Assistant:
-    """An assistant that is ready to work."""
+class Models:
+    """The models that were asked for, each opened once; they are closed with `stack`."""
 
-    def __init__(
-        self, app: App, agent: Agent, sessions: Sessions, model: Provider, specs: tuple[ToolSpec, ...]
-    ) -> None:
+    def __init__(self, app: App, stack: AsyncExitStack) -> None:
         self._app = app
-        self._agent = agent
-        self._log = JsonLog(app.settings.home / "sessions")
-        self.sessions = sessions
+        self._stack = stack
+        self._opened: dict[Choice, Provider] = {}
+
+    async def get(self, choice: Choice) -> Provider:
+        """Return a model, opened."""
+        if choice not in self._opened:
+            opening = open_model(choice, self._app.settings, self._app.clock)
+            self._opened[choice] = await self._stack.enter_async_context(opening)
+        return self._opened[choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What all assistants of one process share: models, the machine, and what the tools remember."""
+
+    app: App
+    models: "Models"
+    machine: "_Latecomer"
+    lane: Lane
+    sessions: Sessions
+    spill: Spill
+    tools: BuiltIn
+
+    @property
+    def toolsets(self) -> tuple[Toolset, ...]:
+        """Every toolset there is, on or off."""
+        return (*self.tools.toolsets, recall(self.sessions), *self.app.toolsets)
+
+
+class Assistant:
+    """An assistant that is ready to work. What it is can be changed between two runs."""
+
+    def __init__(self, shop: Workshop, wish: Wish) -> None:
+        self._app = shop.app
+        self._shop = shop
+        self._log = JsonLog(shop.app.settings.home / "sessions")
+        self._agent: Agent | None = None
+        self.sessions = shop.sessions
+        self.notices = shop.tools.notices
+        self.wish = wish
+        self.model_name = ""
+        self.window = 0
+        self.specs: tuple[ToolSpec, ...] = ()
+
+    async def change(self, wish: Wish) -> None:
+        """Become what is wished for; raises what `choose` and the choice of tools raise, with nothing changed.
+
+        A session goes on in a new context when its model or its tools are others.
+        """
+        app, shop = self._app, self._shop
+        choice = choose(app.settings, wish.model)
+        hands = _hands(app, wish, choice, shop.toolsets, shop.spill)
+        model = await shop.models.get(choice)
+
+        async def asking(request: Request, show: Show) -> Reply:
+            return await ask(model, request, show, clock=app.clock, attempts=app.settings.model.attempts)
+
+        self._agent = Agent(
+            Parts(
+                store=app.store,
+                clock=app.clock,
+                lane=shop.lane,
+                model=Model(model, asking, cost),
+                hands=hands,
+                machine=shop.machine.get,
+                house=_house(app, choice),
+                compaction=_terms(app, choice),
+                watches=lambda: (app.bus.show,) if app.bus.is_watched else (),
+                hear=shop.tools.notices.drain,
+            )
+        )
+        self.wish = wish
         self.model_name = model.name
-        self.specs = specs
+        self.window = model.window
+        self.specs = hands.specs
+
+    @property
+    def settings(self) -> Settings:
+        """The settings it was opened with."""
+        return self._app.settings
+
+    @property
+    def clock(self) -> Clock:
+        """What tells it the time."""
+        return self._app.clock
+
+    @property
+    def known(self) -> tuple[ToolSpec, ...]:
+        """Every tool there is, on or off."""
+        return tuple(tool.spec for group in self._shop.toolsets for tool in group.tools())
+
+    @property
+    def _ready(self) -> Agent:
+        if self._agent is None:
+            raise Unavailable("the assistant has no model yet; `change` gives it one")
+        return self._agent
+
+    async def machine(self) -> Machine:
+        """Return where its commands run, opened when it was not."""
+        return await self._shop.machine.get()
+
+    async def stop(self, session: SessionId) -> int:
+        """End the background processes of a session; return how many there were."""
+        return await self._shop.tools.stop(await self.machine(), session)
+
+    async def approvals(self, principal: Principal, *, limit: int = 20) -> list[Approval]:
+        """Return what was asked, the latest first."""
+        return await self._app.store.read(lambda tx: approvals.find(tx, principal, limit=limit))
 
     def turn(self, principal: Principal, session: Session, workspace: Path) -> Turn:
         """Return a turn as the settings have it, to be filled in."""
@@ -103,7 +207,7 @@ class Assistant:
 
     async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
         """Take a turn in a lane that the caller holds, who stores the returned work with the end of its job."""
-        return await self._agent.run_held(replace(turn, limits=await self._within(turn)))
+        return await self._ready.run_held(replace(turn, limits=await self._within(turn)))
 
     async def answer(self, turn: Turn, deferred: str, text: str) -> Ended:
         """Bring the answer of a tool that said it would come later, as a new message and in a run of its own."""
@@ -112,10 +216,14 @@ class Assistant:
 
     async def run(self, turn: Turn) -> Ended:
         """Take a turn within what the session and the day may still cost."""
-        ended = await self._agent.run(replace(turn, limits=await self._within(turn)))
+        ended = await self._ready.run(replace(turn, limits=await self._within(turn)))
         if self._app.settings.agent.json_logs:
             await self._note(ended)
         return ended
+
+    async def compact(self, turn: Turn) -> Ended:
+        """Make what the model is sent of a session shorter."""
+        return await self._ready.compact(replace(turn, limits=await self._within(turn)))
 
     async def _within(self, turn: Turn) -> Limits:
         """Lower the limit of a run's cost to what is left."""
@@ -142,33 +250,15 @@ class Assistant:
 async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[Assistant]:
     """Open a model and a machine, and put the assistant together."""
     wish = wish or Wish()
-    settings, clock = app.settings, app.clock
-    choice = choose(settings, wish.model)
-    async with open_model(choice, settings, clock) as provider, _Latecomer(app) as machine:
-        lane = Lane.of_this_process(app.store, settings.jobs.lease)
-        sessions = Sessions(app.store, clock, lane)
-        spill = Spill(settings.home, clock)
-        tools = built_in(spill)
-        hands = _hands(app, wish, choice, (*tools.toolsets, recall(sessions), *app.toolsets), spill)
-
-        async def asking(request: Request, show: Show) -> Reply:
-            return await ask(provider, request, show, clock=clock, attempts=settings.model.attempts)
-
-        agent = Agent(
-            Parts(
-                store=app.store,
-                clock=clock,
-                lane=lane,
-                model=Model(provider, asking, cost),
-                hands=hands,
-                machine=machine.get,
-                house=_house(app, choice),
-                compaction=_terms(app, choice),
-                watches=lambda: (app.bus.show,) if app.bus.is_watched else (),
-                hear=tools.notices.drain,
-            )
-        )
-        yield Assistant(app, agent, sessions, provider, hands.specs)
+    # What is wrong with the settings is said before anything is opened.
+    choose(app.settings, wish.model)
+    async with AsyncExitStack() as models, _Latecomer(app) as machine:
+        lane = Lane.of_this_process(app.store, app.settings.jobs.lease)
+        spill = Spill(app.settings.home, app.clock)
+        sessions = Sessions(app.store, app.clock, lane)
+        assistant = Assistant(Workshop(app, Models(app, models), machine, lane, sessions, spill, built_in(spill)), wish)
+        await assistant.change(wish)
+        yield assistant
 
 
 class _Latecomer:

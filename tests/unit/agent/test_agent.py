@@ -161,12 +161,17 @@ async def test_what_happens_is_told_as_it_happens(desk: Desk) -> None:
     await desk.say("go", [("look", {"what": "a"})], "all well")
     told = [(e.type, e.data.get("state") or e.data.get("text")) for e in desk.events]
     assert told == [
+        ("usage.progress", None),
         ("run.progress", "tool"),
         ("tool.progress", "began"),
         ("tool.progress", "ended"),
         ("text.delta", "all"),
         ("text.delta", "well"),
+        ("usage.progress", None),
     ]
+    used = [e.data for e in desk.events if e.type == "usage.progress"]
+    assert used[0]["tokens"] < used[1]["tokens"]
+    assert {one["window"] for one in used} == {desk.script.window}
     assert all(event.stream == f"session:{desk.session.id}" for event in desk.events)
 
 

@@ -118,3 +118,25 @@ async def test_facts_of_a_long_talk_can_be_had_after_three_compactions(make_desk
             got += code in answer.text  # type: ignore[union-attr] # a result
         print(f"{len(found) - 1} compactions, {len(whole)} messages, {got} of 20 facts")
         assert got >= 18
+
+
+async def test_a_person_can_have_it_shorter_before_it_is_long(make_desk: MakeDesk) -> None:
+    async with make_desk(compaction=Terms(first=2, last=4)) as desk:
+        await filled(desk, 7)
+        desk.script.says.append("## Goal\nto be summarised")
+        ended = await desk.agent.compact(desk.turn(""))
+        assert ended.error is None
+        assert "became" in (ended.ending.reason or "")
+        await desk.say("and now?", "well")
+        story = await desk.story()
+        assert any(MARK in line and "to be summarised" in line for line in story)
+        assert not any("question 3" in line for line in story)
+        assert story[-2:] == ["user: and now?", "assistant: well"]
+
+
+async def test_what_is_short_already_stays_as_it_is(desk: Desk) -> None:
+    await desk.say("hello", "hi")
+    ended = await desk.agent.compact(desk.turn(""))
+    assert "as short as" in (ended.ending.reason or "")
+    assert await desk.story() == ["user: hello", "assistant: hi"]
+    assert len(desk.script.sent) == 1
