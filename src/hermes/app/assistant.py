@@ -4,7 +4,7 @@ Invariant: whoever opens closes; when the block is left, no process of its sessi
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -148,6 +148,19 @@ class Assistant:
         self.model_name = model.name
         self.window = model.window
         self.specs = hands.specs
+
+    async def use_model(self, name: str) -> None:
+        """Ask another model from the next run on."""
+        await self.change(replace(self.wish, model=name))
+
+    async def use_tools(self, *, on: Sequence[str] = (), off: Sequence[str] = ()) -> None:
+        """Switch tools or toolsets, by name, from the next run on. Raises NotFound for what there is not."""
+        require_known((*on, *off), known_names(combined(self._shop.toolsets)))
+        wanted = self.wish.toolsets
+        if on and wanted is not None:
+            wanted = tuple(dict.fromkeys((*wanted, *on)))
+        without = tuple(name for name in dict.fromkeys((*self.wish.without, *off)) if name not in on)
+        await self.change(replace(self.wish, toolsets=wanted, without=without))
 
     @property
     def settings(self) -> Settings:

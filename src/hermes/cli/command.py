@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("chat", "hermes.cli.chat", "ask, and watch the work"),
+    Command("chat", "hermes.cli.chat", "chat in the terminal, or ask once and watch the work"),
     Command("sessions", "hermes.cli.sessions", "past conversations: list, show, search, go back, export, forget"),
     Command("tools", "hermes.cli.tools", "what an assistant can do: list, switch, try"),
     Command("checkpoints", "hermes.cli.checkpoints", "how a workspace was before a run, and back to that"),
@@ -76,16 +76,28 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if not arguments and _is_terminal():
+        return _call(COMMANDS[0], arguments, "hermes chat")
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
         sys.stdout.write(overview())
         return 0
     command = next((c for c in COMMANDS if c.name == arguments[0]), None)
+    if arguments[0].startswith("-") and not _asks_once(arguments) and _is_terminal():
+        return _call(COMMANDS[0], arguments, "hermes chat")
     if arguments[0].startswith("-"):
         return _call(ONESHOT, arguments, "hermes")
     if command is None:
         sys.stderr.write(unknown(arguments[0]))
         return USAGE
     return _call(command, arguments[1:], f"hermes {command.name}")
+
+
+def _asks_once(arguments: Sequence[str]) -> bool:
+    return any(word == "-z" or word.startswith(("--oneshot", "-z")) for word in arguments)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _call(command: Command, words: Sequence[str], name: str) -> int:
@@ -146,9 +158,10 @@ def overview() -> str:
     width = max(len(c.name) for c in COMMANDS)
     lines = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
     return (
-        "usage: hermes COMMAND …\n       hermes -z PROMPT …\n\n"
+        "usage: hermes\n       hermes COMMAND …\n       hermes -z PROMPT …\n\n"
         "Hermes carries messages between people, agents and services, and loses none.\n\n"
         f"commands:\n{lines}\n\n"
+        "  hermes                 chat, in a terminal\n"
         "  hermes -z PROMPT       ask once, print the answer alone\n"
         "  hermes COMMAND --help  what a command can do\n"
         "  hermes --version       which Hermes this is\n"

@@ -40,10 +40,13 @@ def harmless(text: str) -> str:
 class Lines:
     """Prints a line for each tool and for what a person should know; with `is_answering` also the answer."""
 
-    def __init__(self, out: TextIO, *, is_answering: bool = False, is_verbose: bool = False) -> None:
+    def __init__(
+        self, out: TextIO, *, is_answering: bool = False, is_verbose: bool = False, is_plain: bool = False
+    ) -> None:
         self._out = out
         self._is_answering = is_answering
-        self._is_verbose = is_verbose
+        self.is_verbose = is_verbose
+        self._is_drawing = not is_plain and out.isatty()
         self._is_in_line = False
         self._is_open = False
         """Whether the line of a tool that runs stands there, to be written over when it has ended."""
@@ -53,18 +56,18 @@ class Lines:
         match event.type:
             case "text.delta" if self._is_answering:
                 self._write(harmless(str(event.data["text"])))
-            case "reasoning.delta" if self._is_verbose:
+            case "reasoning.delta" if self.is_verbose:
                 self._write(harmless(str(event.data["text"])))
             case "answer.delta":
                 self._line(f"↻ {clean(str(event.data['text']))}")
             case "tool.progress" if event.data["state"] == "began":
-                if self._out.isatty():
+                if self._is_drawing:
                     self.end()
-                    self._write(cut(f"{_tool(event.data)}…", columns() - 1))
+                    self._write(cut(f"{tool_line(event.data)}…", columns() - 1))
                     self._is_open = True
             case "tool.progress":
                 self._ended(event.data)
-            case "run.progress" if event.data["state"] != "tool" or self._is_verbose:
+            case "run.progress" if event.data["state"] != "tool" or self.is_verbose:
                 self._line(f"· {clean(str(event.data['text']))}")
             case _:
                 return
@@ -73,8 +76,8 @@ class Lines:
         if self._is_open:
             self._out.write("\r\x1b[K")
             self._is_in_line = self._is_open = False
-        self._line(cut(_tool(data), columns()))
-        for said in _remarks(data):
+        self._line(cut(tool_line(data), columns()))
+        for said in remarks(data):
             self._line(cut(f"┊   ↳ {clean(said)}", columns()))
 
     def end(self) -> None:
@@ -96,12 +99,18 @@ class Lines:
         self._out.flush()
 
 
-def _tool(data: Data) -> str:
+def tool_line(data: Data) -> str:
+    """Return the line of a tool that has begun or ended."""
+    return f"{work_line(data)}  {_seconds(data)}".rstrip()
+
+
+def work_line(data: Data) -> str:
+    """Return what a tool does, without how long it took."""
     name = str(data["name"])
     emoji, verb = _LOOKS.get(name, _OTHER)
     detail = _detail(str(data["arguments"]))
-    own = "" if name in _LOOKS else f" {name}"
-    return f"┊ {emoji} {verb}{own} {clean(detail)}  {_seconds(data)}"
+    own = "" if name in _LOOKS else f" {clean(name)}"
+    return f"┊ {emoji} {verb}{own} {clean(detail)}"
 
 
 def _detail(arguments: str) -> str:
@@ -121,7 +130,7 @@ def _seconds(data: Data) -> str:
     return f"{seconds:.1f}s" if isinstance(seconds, (int, float)) else ""
 
 
-def _remarks(data: Data) -> list[str]:
+def remarks(data: Data) -> list[str]:
     """Return what went wrong, if something did: the error, or the exit code and the last lines of what was printed."""
     text = str(data.get("text", ""))
     try:

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from hermes.agent.session import Sessions
     from hermes.agent.turn import Ended, Turn
     from hermes.app import App
-    from hermes.app.assistant import Assistant
+    from hermes.app.assistant import Assistant, Wish
     from hermes.domain.session import Session
+    from hermes.effects.budget import Limits
 
 _LATEST = object()
 _LOOK_BACK = 200
 _MOST_INPUT = 10_000_000
 _MOST_PICTURE = 20_000_000
-_PICTURES = {
+PICTURES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -107,15 +108,13 @@ def ask(arguments: argparse.Namespace, way: Way) -> int:
 async def _ask(
     app: "App", arguments: argparse.Namespace, way: Way, parts: tuple[Part, ...]
 ) -> "tuple[Ended, Assistant]":
-    from hermes.app.assistant import Wish, open_assistant
+    from hermes.app.assistant import open_assistant
 
-    workspace = _workspace(arguments, app.settings)
-    toolsets = tuple(word.strip() for word in arguments.toolsets.split(",")) if arguments.toolsets else None
-    wish = Wish(model=arguments.model, toolsets=toolsets, platform=way.platform)
-    async with open_assistant(app, wish) as assistant:
-        session, is_new = await _session(assistant, arguments, workspace)
+    workspace = workspace_of(arguments, app.settings)
+    async with open_assistant(app, wish_of(arguments, way.platform)) as assistant:
+        session, is_new = await session_of(assistant, arguments, workspace)
         if not is_new and arguments.workspace is None:
-            workspace = _of_session(session, workspace)
+            workspace = of_session(session, workspace)
         turn = _turn(assistant, arguments, way, session, workspace)
         if arguments.retry and not is_new:
             parts = (await assistant.sessions.undo(OWNER, session.id)).parts
@@ -129,6 +128,14 @@ async def _ask(
         if isinstance(lines, Lines):
             lines.end()
         return ended, assistant
+
+
+def wish_of(arguments: argparse.Namespace, platform: str) -> "Wish":
+    """Return what is wanted of the assistant."""
+    from hermes.app.assistant import Wish
+
+    toolsets = tuple(word.strip() for word in arguments.toolsets.split(",")) if arguments.toolsets else None
+    return Wish(model=arguments.model, toolsets=toolsets, platform=platform)
 
 
 async def run_until_interrupted(assistant: "Assistant", turn: "Turn") -> "Ended":
@@ -154,17 +161,7 @@ def _turn(
     assistant: "Assistant", arguments: argparse.Namespace, way: Way, session: "Session", workspace: Path
 ) -> "Turn":
     turn = assistant.turn(OWNER, session, workspace)
-    wanted = turn.limits
-    if arguments.budget is not None:
-        given = arguments.budget
-        wanted = replace(
-            wanted,
-            tokens=given.tokens if given.tokens is not None else wanted.tokens,
-            cost=given.cost if given.cost is not None else wanted.cost,
-            seconds=given.seconds if given.seconds is not None else wanted.seconds,
-        )
-    if arguments.max_turns is not None:
-        wanted = replace(wanted, steps=arguments.max_turns)
+    turn = replace(turn, limits=limits_of(arguments, turn.limits))
     if arguments.mode is not None:
         turn = replace(turn, mode=arguments.mode)
     if way.may_ask:
@@ -172,10 +169,27 @@ def _turn(
 
         person = Terminal()
         turn = replace(turn, approver=person, ask=person.answer)
-    return replace(turn, limits=wanted, platform=way.platform)
+    return replace(turn, platform=way.platform)
 
 
-async def _session(assistant: "Assistant", arguments: argparse.Namespace, workspace: Path) -> "tuple[Session, bool]":
+def limits_of(arguments: argparse.Namespace, usual: "Limits") -> "Limits":
+    """Return the limits of the settings with those that were given."""
+    given = arguments.budget
+    wanted = (
+        usual
+        if given is None
+        else replace(
+            usual,
+            tokens=given.tokens if given.tokens is not None else usual.tokens,
+            cost=given.cost if given.cost is not None else usual.cost,
+            seconds=given.seconds if given.seconds is not None else usual.seconds,
+        )
+    )
+    return wanted if arguments.max_turns is None else replace(wanted, steps=arguments.max_turns)
+
+
+async def session_of(assistant: "Assistant", arguments: argparse.Namespace, workspace: Path) -> "tuple[Session, bool]":
+    """Return the session that is wanted, and whether it is a new one."""
     sessions = assistant.sessions
     if arguments.resume is not None:
         return await sessions.find(OWNER, arguments.resume), False
@@ -196,8 +210,8 @@ async def _latest(sessions: "Sessions", workspace: Path) -> "Session":
     return found
 
 
-def _of_session(session: "Session", workspace: Path) -> Path:
-    """A session goes on where it was, unless that is gone."""
+def of_session(session: "Session", workspace: Path) -> Path:
+    """Return where to work: a session goes on where it was, unless that is gone."""
     before = Path(session.workspace or workspace)
     if before == workspace:
         return workspace
@@ -283,7 +297,7 @@ def _parts(arguments: argparse.Namespace, prompt: str) -> tuple[Part, ...]:
         raise Misconfigured("--retry asks again in a session; name it with --resume or --continue")
     if not said.strip() and not (arguments.resume or arguments.go_on):
         raise Misconfigured("there is nothing to ask; give a prompt, such as: hermes -z 'what is in this folder?'")
-    pictures = tuple(_picture(path) for path in arguments.image)
+    pictures = tuple(picture(path) for path in arguments.image)
     return (*((TextPart(said),) if said.strip() else ()), *pictures)
 
 
@@ -312,19 +326,20 @@ def _has_input() -> bool:
     return bool(select.select([sys.stdin], [], [], 0.5)[0])
 
 
-def _picture(path: Path) -> ImagePart:
+def picture(path: Path) -> ImagePart:
+    """Read a picture. Raises Misconfigured for what is none."""
     import base64
 
-    kind = _PICTURES.get(path.suffix.lower())
+    kind = PICTURES.get(path.suffix.lower())
     if kind is None:
-        raise Misconfigured(f"{str(path)!r} is no picture that can be shown; expected {', '.join(_PICTURES)}")
+        raise Misconfigured(f"{str(path)!r} is no picture that can be shown; expected {', '.join(PICTURES)}")
     raw = path.read_bytes()
     if len(raw) > _MOST_PICTURE:
         raise Misconfigured(f"{str(path)!r} is larger than {_MOST_PICTURE:,} bytes; make it smaller")
     return ImagePart(kind, base64.b64encode(raw).decode())
 
 
-def _workspace(arguments: argparse.Namespace, settings: Settings) -> Path:
+def workspace_of(arguments: argparse.Namespace, settings: Settings) -> Path:
     """Return the folder to work in; where the current one cannot be one, a folder of Hermes's own."""
     from hermes.machines.workspace import checked
 

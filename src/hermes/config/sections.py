@@ -160,6 +160,27 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
+class Display:
+    """How the chat screen looks and behaves."""
+
+    busy: Literal["interrupt", "queue", "steer"] = setting(
+        "interrupt",
+        About(
+            "What happens to words that are said while the assistant works: it stops and reads them, they wait, or it "
+            "reads them at its next step."
+        ),
+    )
+    skin: str = setting("default", About("Colours and words: a file of skins/ in the home, or one that comes along."))
+    show_reasoning: bool = setting(False, About("Whether what the model thinks aloud is shown."))
+    tool_progress: Literal["off", "tools", "all"] = setting(
+        "tools", About("What is shown of the work: nothing, a line for each tool, or also what it printed.")
+    )
+    plain: bool = setting(
+        False, About("Whether the chat is plain lines, for screen readers and terminals that can do little.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class User:
     """Who you are, for the assistant to know."""
 

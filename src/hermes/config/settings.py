@@ -13,6 +13,7 @@ from hermes.config.sections import (
     Budget,
     Compression,
     Database,
+    Display,
     Events,
     Jobs,
     Local,
@@ -46,6 +47,7 @@ class Settings:
     agent: Agent = field(default_factory=Agent)
     budget: Budget = field(default_factory=Budget)
     compression: Compression = field(default_factory=Compression)
+    display: Display = field(default_factory=Display)
     user: User = field(default_factory=User)
     terminal: Terminal = field(default_factory=Terminal)
     tools: Tools = field(default_factory=Tools)

@@ -4,6 +4,7 @@ Invariant: what is about to be used is reserved before and settled after, so cal
 together use more than there is.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,28 @@ class Limits:
     tokens: int | None = None
     cost: int | None = None
     seconds: float | None = None
+
+
+_PART = re.compile(r"\$?(?P<number>\d{1,12}(?:\.\d{1,9})?)(?P<unit>usd|\$|k|m|t|tokens|s|min|h)?")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+_TOKENS = {"k": 1_000, "m": 1_000_000, "t": 1, "tokens": 1}
+
+
+def parse_limits(word: str) -> Limits:
+    """Read `0.50` (dollars), `200k` (tokens), `10min`, or several by comma; raise ValueError with what was expected."""
+    cost = tokens = seconds = None
+    for part in (piece.strip().lower() for piece in word.split(",")):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(f"expected dollars such as 0.50, tokens such as 200k, a time such as 10min, got {part!r}")
+        number, unit = float(match["number"]), match["unit"]
+        if unit in _SECONDS:
+            seconds = number * _SECONDS[unit]
+        elif unit in _TOKENS:
+            tokens = int(number * _TOKENS[unit])
+        else:
+            cost = int(number * 1_000_000)
+    return Limits(tokens=tokens, cost=cost, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The chat screen: what a person sees and types while talking with the assistant in a terminal."""
