@@ -4,8 +4,8 @@
 """
 
 from hermes.commands.catalogue import CATALOGUE
-from hermes.commands.definition import CommandDef, Registry, parse
+from hermes.commands.definition import CommandDef, Parsed, Registry, parse
 from hermes.commands.port import Look, Port
 from hermes.commands.seat import Seat
 
-__all__ = ["CATALOGUE", "CommandDef", "Look", "Port", "Registry", "Seat", "parse"]
+__all__ = ["CATALOGUE", "CommandDef", "Look", "Parsed", "Port", "Registry", "Seat", "parse"]

@@ -51,10 +51,12 @@ class Parsed(NamedTuple):
 
 def parse(line: str) -> Parsed | None:
     """Return what a line orders; None for words to the assistant, such as a path that begins with a slash."""
-    match = _WORD.match(line.lstrip())
+    # What cannot be stored or looked for is no part of an order.
+    plain = line.replace("\0", "").encode("utf-8", "replace").decode().lstrip()
+    match = _WORD.match(plain)
     if match is None:
         return None
-    return Parsed(match[1].lower().replace("_", "-"), line.lstrip()[match.end() :].strip())
+    return Parsed(match[1].lower().replace("_", "-"), plain[match.end() :].strip())
 
 
 class Registry:

@@ -46,7 +46,7 @@ class Composing:
             mark = f"[picture {self._count}: {path.name}]"
             self._pictures[mark] = path
             return mark
-        lines = text.count("\n") + 1
+        lines = text.rstrip("\n").count("\n") + 1
         if lines <= _FOLD_LINES and len(text) <= _FOLD_LENGTH:
             return text
         self._count += 1
@@ -58,7 +58,7 @@ class Composing:
     def compose(self, typed: str) -> Composed:
         """Return what a typed text says."""
         pictures = [path for mark, path in self._pictures.items() if mark in typed]
-        text = _unfolded(typed, self._pasted)
+        text = _unfolded(typed, self._pasted).replace("\0", "").encode("utf-8", "replace").decode()
         notes: list[str] = []
         files: list[str] = []
         for word in _MENTION.findall(_unfolded(typed, dict.fromkeys(self._pasted, ""))):

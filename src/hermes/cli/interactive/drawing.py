@@ -27,6 +27,7 @@ Colours: TypeAlias = Literal["none", "standard", "256", "truecolor"]
 _WIDEST = 120
 _MOST_DIFF = 40
 _MOST_OUTPUT = 12
+_SHORT = 12
 _TRAILING = re.compile(r"[ ]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
@@ -144,8 +145,9 @@ class Drawing:
         """Draw a table that fits the screen."""
         table = Table(box=None, pad_edge=False, header_style=self.skin.accent or "bold", show_header=any(headings))
         for number, heading in enumerate(headings):
-            is_short = max((len(row[number]) for row in rows), default=0) <= 12
-            table.add_column(clean(heading), no_wrap=is_short, overflow="fold" if number == 0 else "ellipsis")
+            is_short = max((len(row[number]) for row in rows), default=0) <= _SHORT
+            # Two columns are a list to be read; more are a table to be looked over, a line for each row.
+            table.add_column(clean(heading), no_wrap=is_short or len(headings) > 2, overflow="ellipsis")
         for row in rows:
             table.add_row(*(Text(clean(cell)) for cell in row))
         return self._drawn(table, width)
