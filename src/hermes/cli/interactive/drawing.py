@@ -28,6 +28,8 @@ _WIDEST = 120
 _MOST_DIFF = 40
 _MOST_OUTPUT = 12
 _SHORT = 12
+_FENCE = re.compile(r"^ {0,3}(```|~~~)|^ {4}|^\t", re.MULTILINE)
+_GAP = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"[ ]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
@@ -92,6 +94,8 @@ class Drawing:
     def markdown(self, text: str, width: int) -> str:
         """Draw a block of an answer."""
         drawn = self._drawn(_Words(harmless(text), code_theme=self.skin.code, hyperlinks=False), width)
+        if _FENCE.search(text) is None:
+            drawn = _GAP.sub("\n\n", drawn)
         return f"{drawn.strip(chr(10))}\n"
 
     def thought(self, text: str, width: int) -> str:
@@ -115,7 +119,7 @@ class Drawing:
         seconds = data.get("seconds")
         took = f"  {seconds:.1f}s" if isinstance(seconds, (int, float)) else ""
         is_error, text = bool(data.get("is_error")), str(data.get("text", ""))
-        line = cut(work_line(data), max(20, width - len(took) - 1)) + took
+        line = cut(work_line(data), max(8, width - len(took) - 1)) + took
         said = Text(line, style=self.skin.style("bad" if is_error else "quiet"))
         for remark in remarks(data):
             said.append(f"\n┊   ↳ {cut(clean(remark), max(20, width * 2))}")

@@ -59,5 +59,5 @@ async def _chat(app: "App", assistant: "Assistant", arguments: argparse.Namespac
 
         await chat_on_screen(seat, look, assistant.notices, environment)
     if not seat.is_new:
-        sys.stdout.write(f"session {seat.session.id} is kept; hermes chat --resume {seat.session.id} goes on with it\n")
+        sys.stdout.write(f"the session is kept; to go on with it:\nhermes chat --resume {seat.session.id}\n")
     return 0

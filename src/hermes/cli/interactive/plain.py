@@ -139,7 +139,8 @@ async def chat_plainly(seat: Seat, look: Looks, notices: Notices) -> None:
     face = Plain(look)
     talk = Talk(face, seat, notices)
     composing = Composing(seat.workspace)
-    face.say(f"Hermes {__version__}, {seat.assistant.model_name}, in {seat.workspace}. /help lists the commands.")
+    face.say(f"Hermes {__version__}, {seat.assistant.model_name}")
+    face.say(f"in {seat.workspace}, session {seat.session.title or seat.session.id}; /help lists the commands")
 
     async def obey() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:

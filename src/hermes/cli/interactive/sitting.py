@@ -99,15 +99,15 @@ class Sitting:
 
     async def _greet(self) -> None:
         seat, say = self._seat, self.screen.say
-        say(f"⚕ Hermes {__version__} · {seat.assistant.model_name} · {seat.workspace}", "words")
+        say(f"⚕ Hermes {__version__} · {seat.assistant.model_name} · {_short(seat.workspace)}", "words")
         if seat.is_new:
-            say("/help lists the commands, @ names a file, Ctrl-C stops, Ctrl-D leaves", "quiet")
+            say("/help for commands · @ names a file · Ctrl-C stops\n", "quiet")
             return
         said = await seat.assistant.sessions.path(seat.principal, seat.session.id)
         if len(said) > _RECALLED:
             say(f"… {len(said) - _RECALLED} earlier messages (/history)", "quiet")
         self.screen.replay(said[-_RECALLED:])
-        say(f"going on with {seat.session.title or seat.session.id}", "quiet")
+        say(f"going on with {seat.session.title or seat.session.id}\n", "quiet")
 
     def _submit(self, typed: str) -> None:
         self._stopped_at = -_AGAIN
@@ -170,6 +170,12 @@ def _load_ahead() -> None:
     """Load what draws the first answer, while the person types."""
     for name in ("rich.markdown", "rich.syntax", "pygments.lexers.python"):
         importlib.import_module(name)
+
+
+def _short(place: Path) -> str:
+    """Write a folder as people do."""
+    home = Path.home()
+    return f"~/{place.relative_to(home)}" if place.is_relative_to(home) and place != home else str(place)
 
 
 def _models() -> list[str]:
