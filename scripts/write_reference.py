@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes.cli.command import COMMANDS, EXIT_CODES
+from hermes.commands import CATALOGUE
+from hermes.commands.definition import CATEGORIES
 from hermes.config import SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -58,13 +60,36 @@ def commands() -> str:
     return "\n".join(parts)
 
 
+def slash_commands() -> str:
+    lines = [
+        f"# Slash commands\n\n{NOTE}\n",
+        "What can be ordered in a chat. A beginning is enough where it can mean only one.\n",
+    ]
+    for category in CATEGORIES:
+        lines.append(
+            f"## {category}\n\n| command | also | what it does | while it works | where |\n|---|---|---|---|---|"
+        )
+        for one in CATALOGUE.commands:
+            if one.category == category:
+                also = " ".join(f"`/{name}`" for name in one.aliases)
+                when = "yes" if one.while_running else "no"
+                where = "everywhere" if one.where == "both" else one.where
+                lines.append(f"| `{one.usage}` | {also} | {one.summary} | {when} | {where} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def main() -> None:
     # The help wraps at the width of the terminal; the reference does not.
     os.environ["COLUMNS"] = "100"  # noqa: TID251
     if "--check" in sys.argv and sys.version_info[:2] != (3, 11):
         print("not checked: other Pythons lay the help out otherwise")
         return
-    for name, text in (("settings.md", settings()), ("commands.md", commands())):
+    for name, text in (
+        ("settings.md", settings()),
+        ("commands.md", commands()),
+        ("slash-commands.md", slash_commands()),
+    ):
         path = REFERENCE / name
         if "--check" not in sys.argv:
             path.write_text(text)

@@ -173,6 +173,7 @@ CATALOGUE = Registry(
             category="settings",
             arguments="[mode]",
             choices=setting.MODES,
+            where="terminal",
         ),
         CommandDef(
             name="budget",
@@ -180,6 +181,7 @@ CATALOGUE = Registry(
             summary="what one turn may use",
             category="settings",
             arguments="[0.50, 200k, 10min or none]",
+            where="terminal",
         ),
         CommandDef(
             name="busy",

@@ -50,7 +50,6 @@ def test_a_greeting_says_what_is_there(terminal: Open, columns: int) -> None:
     same("greeting", columns, screen.until("❯", "PROTECTION"))
 
 
-@pytest.mark.slow
 @WIDTHS
 def test_an_answer_is_drawn_as_it_is_meant(terminal: Open, vendor: ModelServer, columns: int) -> None:
     vendor.add(ANSWER)
@@ -60,7 +59,6 @@ def test_an_answer_is_drawn_as_it_is_meant(terminal: Open, vendor: ModelServer, 
     same("answer", columns, screen.until("The end.", gone="⚕ ❯"))
 
 
-@pytest.mark.slow
 @WIDTHS
 def test_tools_have_a_line_each_and_changes_their_diff(terminal: Open, vendor: ModelServer, columns: int) -> None:
     vendor.add(
@@ -166,7 +164,6 @@ def test_a_session_goes_on_where_it_was(terminal: Open, vendor: ModelServer, col
     ]
 
 
-@pytest.mark.slow
 @WIDTHS
 def test_500_pasted_lines_are_folded_and_said_whole(terminal: Open, vendor: ModelServer, columns: int) -> None:
     vendor.add("many lines")
@@ -256,3 +253,40 @@ def test_a_background_process_that_ends_wakes_the_session(terminal: Open, vendor
         pytest.skip("there is no sandbox on this machine")
     screen.until("notice: the background process", "it has ended", gone="⚕ ❯")
     assert "[notice]" in vendor.asked[-1].body["messages"][-1]["content"]
+
+
+@pytest.mark.slow
+def test_nothing_is_shown_twice_or_lost_while_it_streams(terminal: Open, vendor: ModelServer) -> None:
+    numbers = range(100, 130)
+    vendor.add(Say("\n\n".join(f"paragraph {n} goes on for a while" for n in numbers), pause=0.02))
+    screen = terminal(rows=100)
+    screen.until("❯")
+    screen.say("write")
+    while "paragraph 129 goes on for a while" not in (seen := screen.seen()):
+        assert all(seen.count(f"paragraph {n}") <= 1 for n in numbers), seen
+    screen.until("paragraph 129", gone="⚕ ❯")
+    whole = screen.seen(is_all=True)
+    assert [line for line in whole.splitlines() if line.startswith("para")] == [
+        f"paragraph {n} goes on for a while" for n in numbers
+    ]
+
+
+@pytest.mark.slow
+def test_a_terminal_that_goes_away_ends_the_chat(terminal: Open, vendor: ModelServer, home: Path) -> None:
+    vendor.add(Say("words " * 500, pause=0.05))
+    screen = terminal()
+    screen.until("❯")
+    screen.say("write")
+    screen.until("words words")
+    screen.close()
+    give_up_at = time.monotonic() + 20
+    while any(_works_in(place, home) for place in Path("/proc").glob("[0-9]*")):
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def _works_in(process: Path, home: Path) -> bool:
+    try:
+        return (process / "cwd").readlink().is_relative_to(home)
+    except OSError:
+        return False

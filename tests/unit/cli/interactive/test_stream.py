@@ -38,8 +38,9 @@ def test_a_paragraph_is_whole_at_the_empty_line_and_code_at_its_end() -> None:
     assert blocks.add("\nthree\n```py\na\n") == ["one\ntwo\n\n", "three\n"]
     assert blocks.add("\n\nb\n``") == []
     assert blocks.add("`\nafter") == ["```py\na\n\n\nb\n```\n"]
-    assert blocks.pending == "after"
-    assert blocks.finish() == "after"
+    assert blocks.add(" it\n\nlast") == ["after it\n\n"]
+    assert blocks.pending == "last"
+    assert blocks.finish() == "last"
 
 
 def test_what_grows_beyond_the_bound_is_cut_and_code_stays_code() -> None:
