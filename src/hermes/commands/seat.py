@@ -138,8 +138,10 @@ class Seat:
         self.enter(made, is_new=True)
 
     def enter(self, session: Session, *, is_new: bool = False) -> None:
-        """Sit down at a session."""
+        """Sit down at a session, and work where it is, if that is there."""
         self.session, self.is_new, self.tokens = session, is_new, 0
+        if session.workspace and Path(session.workspace).is_dir():
+            self.workspace = Path(session.workspace)
 
     def wait(self, parts: tuple[Part, ...], *, is_next: bool = False) -> None:
         """Let words wait for the run to end. Raises LimitReached when too many wait."""

@@ -35,7 +35,7 @@ async def resume(port: Port, rest: str) -> None:
     seat.enter(session)
     said = await seat.assistant.sessions.path(seat.principal, session.id)
     port.replay(said)
-    port.say(f"going on with {session.title or session.id} ({many(len(said), 'message')})")
+    port.say(f"going on with {session.title or session.id} ({many(len(said), 'message')}) in {seat.workspace}")
 
 
 async def sessions(port: Port, rest: str) -> None:

@@ -19,7 +19,7 @@ Words = Callable[[], Iterable[str]]
 class Completing(Completer):
     """Completes the line that is being written. `words` gives what may follow some commands, by name."""
 
-    def __init__(self, commands: Registry, workspace: Path, words: dict[str, Words]) -> None:
+    def __init__(self, commands: Registry, workspace: Callable[[], Path], words: dict[str, Words]) -> None:
         self._commands = commands
         self._workspace = workspace
         self._words = words
@@ -57,7 +57,7 @@ class Completing(Completer):
 
     def _files(self, word: str) -> Iterator[Completion]:
         folder, slash, begin = word[1:].rpartition("/")
-        place = Path(folder).expanduser() if folder.startswith("~") else self._workspace / (folder + slash)
+        place = Path(folder).expanduser() if folder.startswith("~") else self._workspace() / (folder + slash)
         try:
             with os.scandir(place) as entries:
                 found = [(not one.is_dir(), one.name) for one, _ in zip(entries, range(5_000), strict=False)]

@@ -4,7 +4,7 @@ Invariant: nothing is read that was not named by the person in this very message
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes.cli.turns import PICTURES, picture
@@ -31,7 +31,7 @@ class Composed:
 class Composing:
     """Remembers what was pasted, by the mark that stands for it in the input."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Callable[[], Path]) -> None:
         self._workspace = workspace
         self._pasted: dict[str, str] = {}
         self._pictures: dict[str, Path] = {}
@@ -92,7 +92,7 @@ class Composing:
         return self._path(plain)
 
     def _path(self, word: str) -> Path | None:
-        path = Path(word).expanduser() if word.startswith("~/") else self._workspace / word
+        path = Path(word).expanduser() if word.startswith("~/") else self._workspace() / word
         try:
             return path if path.is_file() else None
         except (OSError, ValueError):

@@ -138,7 +138,7 @@ async def chat_plainly(seat: Seat, look: Looks, notices: Notices) -> None:
     """Chat in plain lines until the input ends or the person leaves."""
     face = Plain(look)
     talk = Talk(face, seat, notices)
-    composing = Composing(seat.workspace)
+    composing = Composing(lambda: seat.workspace)
     face.say(f"Hermes {__version__}, {seat.assistant.model_name}")
     face.say(f"in {seat.workspace}, session {seat.session.title or seat.session.id}; /help lists the commands")
 

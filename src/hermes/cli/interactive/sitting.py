@@ -45,7 +45,7 @@ class Sitting:
         self.status = Status(seat)
         self.talk = Talk(self.screen, seat, notices)
         self._seat = seat
-        self._composing = Composing(seat.workspace)
+        self._composing = Composing(lambda: seat.workspace)
         self._stopped_at = -_AGAIN
         self._buffer = self._make_buffer()
         ways = Ways(self._submit, self._stop, self._leave)
@@ -58,7 +58,7 @@ class Sitting:
         home = seat.assistant.settings.home
         completing = Completing(
             CATALOGUE.at("terminal"),
-            seat.workspace,
+            lambda: seat.workspace,
             {
                 "model": _models,
                 "skin": partial(skins.names, home),

@@ -18,7 +18,7 @@ def composing(tmp_path: Path) -> Composing:
     (tmp_path / "shot.png").write_bytes(PICTURE)
     (tmp_path / "tool.bin").write_bytes(b"\0\1")
     (tmp_path / "long.txt").write_text("x" * 300_000)
-    return Composing(tmp_path)
+    return Composing(lambda: tmp_path)
 
 
 def test_a_long_paste_is_folded_and_said_whole(composing: Composing) -> None:
