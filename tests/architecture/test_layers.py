@@ -75,3 +75,19 @@ def test_no_type_is_called_for_what_it_is_not() -> None:
 def test_no_module_and_folder_share_a_name() -> None:
     clashes = [path for path in SOURCE.rglob("*.py") if path.with_suffix("").is_dir()]
     assert clashes == []
+
+
+def test_a_question_that_is_asked_once_loads_nothing_of_the_chat_screen(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom hermes.cli import main\n"
+        f"main(['-z', 'hi', '--home', {str(tmp_path)!r}, '-m', 'openai/x', '--set', 'model.attempts=1',"
+        " '--set', 'vendors.openai_key=k', '--set', 'vendors.openai_url=http://127.0.0.1:9/v1'])\n"
+        "print('LOADED', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
+    loaded = set(done.stdout.rpartition("LOADED")[2].split())
+    assert "hermes.app.assistant" in loaded
+    # A database that is made anew loads its tools for migrations, and those load pygments.
+    assert loaded.isdisjoint({"prompt_toolkit", "rich", "hermes.commands", "hermes.cli.interactive"})
