@@ -21,6 +21,7 @@ from rich.theme import Theme
 from hermes.cli.interactive.skin import Skin
 from hermes.cli.progress import harmless, remarks, work_line
 from hermes.cli.screen import clean, cut
+from hermes.cli.screen import width as cells_of
 from hermes.domain.event import Data
 
 Colours: TypeAlias = Literal["none", "standard", "256", "truecolor"]
@@ -28,6 +29,8 @@ _WIDEST = 120
 _MOST_DIFF = 40
 _MOST_OUTPUT = 12
 _SHORT = 12
+_LEAST = 8
+_GAP_CELLS = 2
 _FENCE = re.compile(r"^ {0,3}(```|~~~)|^ {4}|^\t", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"[ ]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -147,14 +150,27 @@ class Drawing:
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
         """Draw a table that fits the screen."""
+        cells = [[clean(cell) for cell in row] for row in rows]
+        # Two columns are a list to be read; more are a table to be looked over, a line for each row.
+        is_table = len(headings) > 2
+        if is_table:
+            _fit(cells, headings, width)
         table = Table(box=None, pad_edge=False, header_style=self.skin.accent or "bold", show_header=any(headings))
         for number, heading in enumerate(headings):
-            is_short = max((len(row[number]) for row in rows), default=0) <= _SHORT
-            # Two columns are a list to be read; more are a table to be looked over, a line for each row.
-            table.add_column(clean(heading), no_wrap=is_short or len(headings) > 2, overflow="ellipsis")
-        for row in rows:
-            table.add_row(*(Text(clean(cell)) for cell in row))
+            is_short = max((cells_of(row[number]) for row in cells), default=0) <= _SHORT
+            table.add_column(clean(heading), no_wrap=is_table or is_short, overflow="ellipsis")
+        for row in cells:
+            table.add_row(*map(Text, row))
         return self._drawn(table, width)
+
+
+def _fit(rows: list[list[str]], headings: Sequence[str], width: int) -> None:
+    """Cut the widest column, so that all others are shown whole: names stand in them, which people type."""
+    wide = [max(cells_of(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    widest = wide.index(max(wide))
+    room = width - (sum(wide) - wide[widest]) - _GAP_CELLS * (len(wide) - 1)
+    for row in rows:
+        row[widest] = cut(row[widest], max(_LEAST, room))
 
 
 def _fields(text: str) -> dict[str, object]:

@@ -63,6 +63,13 @@ def test_a_tool_line_fits_and_a_diff_is_shown(room: int) -> None:
     assert "┊   +new" in lines
 
 
+def test_a_name_in_a_table_is_shown_whole_where_other_words_are_cut() -> None:
+    rows = [("tool", "words " * 30, "just now", "20261119_222253_c3594b19")]
+    (_, line) = Drawing(Skin(), "none").table(("who", "what", "when", "session"), rows, 60).splitlines()
+    assert line.endswith("just now  20261119_222253_c3594b19")
+    assert width(line) <= 60
+
+
 def test_a_skin_is_data_and_what_it_lacks_is_as_usual(tmp_path: Path) -> None:
     (tmp_path / "skins").mkdir()
     (tmp_path / "skins" / "mine.toml").write_text('accent = "#ff0000"\nfaces = ["(x)"]\n')
