@@ -205,6 +205,8 @@ def _calls_of_the_agent(home: Home) -> dict[str, Call]:
         "approval.decide": lambda tx, p: approval.decide(tx, p, "a", "given", "always"),
         "approval.is_granted": lambda tx, p: approval.is_granted(tx, p, "wide", name),
         "approval.find": approval.find,
+        "approval.beginning_with": lambda tx, p: approval.beginning_with(tx, p, "b", limit=9),
+        "approval.revoke": lambda tx, p: approval.revoke(tx, p, "wide"),
         "ledger.write": lambda tx, p: ledger.write(tx, p, _entry("new")),
         "ledger.of_session": lambda tx, p: ledger.of_session(tx, p, name).calls,
         "ledger.since": lambda tx, p: ledger.since(tx, p, Micros(0)).calls,

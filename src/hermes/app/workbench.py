@@ -51,13 +51,13 @@ def surroundings_of(app: App, spill: Spill) -> Surroundings:
     """Put together what stands around every call of a tool in this installation."""
     checkpoints: Checkpoints | None = None
 
-    async def before_write(context: ToolContext) -> str | None:
+    async def before_write(context: ToolContext, outside: Sequence[Path]) -> str | None:
         nonlocal checkpoints
         if checkpoints is None:
             from hermes.machines.checkpoint import Checkpoints
 
             checkpoints = Checkpoints(app.settings.home, app.clock)
-        return await checkpoints.before_write(context)
+        return await checkpoints.before_write(context, outside)
 
     return Surroundings(
         grounds_of(app.settings),

@@ -54,14 +54,20 @@ def _with(arguments: argparse.Namespace, work: "Callable[[Checkpoints, Path], Aw
 def _list(arguments: argparse.Namespace) -> int:
     async def work(kept: "Checkpoints", workspace: Path) -> int:
         found = await kept.find(workspace)
+        outside = await kept.outside(workspace)
         if arguments.json:
-            say(document([{**asdict(one), "workspace": str(one.workspace)} for one in found]))
-        elif not found:
+            files = [{"id": one.id, "run": one.run, "at": one.at, "outside": one.path} for one in outside]
+            say(document([*({**asdict(one), "workspace": str(one.workspace)} for one in found), *files]))
+        elif not found and not outside:
             say("no checkpoints; one is made before the first change of a run")
         else:
             rows = [[one.id, one.at[:19], str(one.files), one.why or one.run, one.note] for one in found]
             for row in table(("CHECKPOINT", "AT", "FILES", "WHY", "NOT IN IT"), rows, whole=("CHECKPOINT", "AT")):
                 say(row)
+            if outside:
+                say("\nfiles outside the workspace, as they were before a run wrote over them:")
+            for one in outside:
+                say(f"{one.id}  {one.at[:19]}  {clean(one.path)}")
         return 0
 
     return _with(arguments, work)
@@ -84,6 +90,11 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 def _restore(arguments: argparse.Namespace) -> int:
     async def work(kept: "Checkpoints", workspace: Path) -> int:
+        other = await kept.restore_outside(workspace, arguments.name)
+        if other is not None:
+            say(f"{clean(other[0].path)} is as it was")
+            say(f"to undo this: hermes checkpoints restore {other[1]}" if other[1] else "it had been removed meanwhile")
+            return 0
         done = await kept.restore(workspace, arguments.name)
         if arguments.json:
             say(document({**asdict(done), "restored": len(done.differences) - len(done.failed)}))

@@ -35,6 +35,7 @@ COMMANDS = (
     Command("chat", "hermes.cli.chat", "chat in the terminal, or ask once and watch the work"),
     Command("sessions", "hermes.cli.sessions", "past conversations: list, show, search, go back, export, forget"),
     Command("tools", "hermes.cli.tools", "what an assistant can do: list, switch, try"),
+    Command("approvals", "hermes.cli.approvals", "what an assistant may do without asking again, and taking it back"),
     Command("checkpoints", "hermes.cli.checkpoints", "how a workspace was before a run, and back to that"),
     Command("up", "hermes.cli.up", "run everything that is configured until stopped"),
     Command("doctor", "hermes.cli.doctor", "look at this installation and say what is missing"),

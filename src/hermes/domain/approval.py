@@ -10,7 +10,7 @@ from hermes.domain.records import dataclass
 from hermes.domain.session import RunId, SessionId
 
 Scope = Literal["once", "session", "always"]
-State = Literal["requested", "given", "denied", "expired"]
+State = Literal["requested", "given", "denied", "expired", "revoked"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TypeAlias, assert_never
 
 import anyio
@@ -34,7 +35,7 @@ from hermes.domain.tool import (
 )
 from hermes.effects.approving import Gate
 from hermes.effects.places import Grounds
-from hermes.effects.policy import Situation, Verdict, is_write, judge
+from hermes.effects.policy import Situation, Verdict, is_write, judge, outside
 from hermes.effects.shown import in_a_line
 from hermes.effects.spill import Spill
 from hermes.effects.tool import to_json
@@ -56,8 +57,10 @@ class Performed:
 
 
 Note: TypeAlias = Callable[[CallPart, Performed], Awaitable[None]]
-BeforeWrite: TypeAlias = Callable[[ToolContext], Awaitable[str | None]]
-"""Called before each write of a run; returns a line for the person, or None. It keeps what will be changed."""
+BeforeWrite: TypeAlias = Callable[[ToolContext, Sequence[Path]], Awaitable[str | None]]
+"""Called before each write of a run with the files outside the workspace that it names; returns a line for the person,
+or None. It keeps what will be changed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,8 @@ class Executor:
         context.progress(in_a_line(planned.effects[0]))
         before = self._around.before_write
         if before is not None and any(is_write(effect, situation) for effect in planned.effects):
-            told = await before(context)
+            others = [path for effect in planned.effects if (path := outside(effect, situation)) is not None]
+            told = await before(context, others)
             if told:
                 context.progress(told)
 

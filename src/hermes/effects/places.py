@@ -34,6 +34,17 @@ KEPT_FILES = frozenset({".envrc", ".pre-commit-config.yaml", ".gitmodules"})
 KEPT_OF_GIT = frozenset({"hooks", "config", "config.worktree", "modules"})
 """What in a workspace a person's own tools would run later. The sandbox holds the same; a test compares the two."""
 
+_OF_EVERYBODY = _words("/etc /usr /bin /sbin /lib /lib64 /opt /var/spool /Library /System /Applications")
+_STARTED_NAMES = frozenset(
+    _words("""
+    makefile gnumakefile justfile taskfile.yml taskfile.yaml rakefile gemfile vagrantfile procfile dockerfile
+    docker-compose.yml docker-compose.yaml compose.yml compose.yaml package.json setup.py setup.cfg pyproject.toml
+    conftest.py noxfile.py tox.ini build.rs cmakelists.txt build.gradle gruntfile.js gulpfile.js sitecustomize.py
+    bashrc zshrc profile gitconfig vimrc crontab authorized_keys
+    """)
+)
+_STARTED_FOLDERS = frozenset(_words("bin sbin launchagents launchdaemons autostart"))
+
 # From the top of the name down, as they are compared.
 _KNOWN_HOSTS = _words("""
     org.pypi org.pythonhosted.files org.npmjs.registry com.yarnpkg.registry io.crates io.crates.index
@@ -87,6 +98,17 @@ class Grounds:
             return True
         after_git = [names[at + 1 : at + 2] for at, name in enumerate(names) if name == ".git"]
         return any(not name or name[0] in KEPT_OF_GIT for name in after_git)
+
+    def is_started(self, path: Path) -> bool:
+        """Whether a place outside the workspace is one that a person's own tools run or are set up by: what is hidden,
+        what belongs to everybody on the machine, what builds are described in.
+        """
+        if any(path.is_relative_to(place) for place in _OF_EVERYBODY):
+            return True
+        own = self.home / "workspaces"
+        names = [name.casefold() for name in (path.relative_to(own) if path.is_relative_to(own) else path).parts]
+        is_hidden = any(name.startswith(".") for name in names)
+        return is_hidden or not names or names[-1] in _STARTED_NAMES or not _STARTED_FOLDERS.isdisjoint(names)
 
     def is_public_reading(self, path: Path) -> bool:
         """Whether everybody on the machine may read it anyway, such as installed programs and their headers."""

@@ -25,6 +25,7 @@ Zone = Literal[
     "unheld-command",
     "full-access",
     "kept",
+    "started-outside",
     "outside-read",
     "outside-write",
     "other-host",
@@ -55,6 +56,7 @@ TABLE: Mapping[Zone, Rule] = {
     "unheld-command": Rule("ask", "deny", "nothing on this machine holds a command inside the workspace"),
     "full-access": Rule("ask", "deny", "it would run outside the sandbox"),
     "kept": Rule("ask", "deny", "a person's own tools, or Hermes, would run what is written there"),
+    "started-outside": Rule("ask", "deny", "programs of the person run it or are set up by it"),
     "outside-read": Rule("ask", "deny", "it is outside the workspace"),
     "outside-write": Rule("ask", "deny", "it is outside the workspace"),
     "other-host": Rule("ask", "deny", "the host is not on the list"),
@@ -65,6 +67,9 @@ TABLE: Mapping[Zone, Rule] = {
     "private-address": Rule("deny", "deny", "it is an address inside a private network"),
     "not-entitled": Rule("deny", "deny", "whoever this is done for may not do it"),
 }
+
+EACH_TIME: frozenset[Zone] = frozenset({"kept", "started-outside"})
+"""What is asked about every time, whatever was said before."""
 
 SCOPES: Mapping[type[Effect], str] = {
     RunCommand: "tools:run",
@@ -111,7 +116,7 @@ def judge(effect: Effect, situation: Situation, granted: Collection[str] = ()) -
     decision = rule.attended if situation.is_attended else rule.unattended
     if decision == "allow" or rule.attended == "deny":
         return Verdict(decision, zone, rule.why)
-    pattern = pattern_of(effect)
+    pattern = "" if zone in EACH_TIME else pattern_of(effect)
     return Verdict("allow" if pattern and pattern in granted else decision, zone, rule.why, pattern)
 
 
@@ -124,15 +129,25 @@ def pattern_of(effect: Effect) -> str:
             where = "outside the sandbox" if effect.is_full else "on this machine"
             return f"run {where} in {effect.cwd}: {words}" if words else ""
         case ReadPath():
-            return f"read {effect.path}/**" if effect.is_deep else f"read {effect.path.parent}/*"
+            if effect.is_deep:
+                return f"read {effect.path}/**"
+            # What is hidden is not what somebody means who says yes to the files beside it.
+            return f"read {effect.path}" if effect.path.name.startswith(".") else f"read {effect.path.parent}/*"
         case WritePath():
-            return f"write {effect.path.parent}/*"
+            return f"write {effect.path}"
         case Connect():
             return f"connect {places.plain(effect.host)}:{effect.port}"
         case CallTool():
             return f"call {effect.tool}"
         case _:
             assert_never(effect)
+
+
+def outside(effect: Effect, situation: Situation) -> Path | None:
+    """Return the file outside the workspace that an effect writes."""
+    if isinstance(effect, WritePath) and not effect.path.is_relative_to(situation.workspace):
+        return effect.path
+    return None
 
 
 def is_write(effect: Effect, situation: Situation) -> bool:
@@ -205,7 +220,7 @@ def _zone_of_writing(path: Path, situation: Situation) -> Zone:
     if situation.mode == "read-only":
         return "read-only"
     if not path.is_relative_to(situation.workspace):
-        return "outside-write"
+        return "started-outside" if situation.grounds.is_started(path) else "outside-write"
     return "kept" if situation.grounds.is_kept(path, situation.workspace) else "inside"
 
 

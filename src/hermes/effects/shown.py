@@ -54,6 +54,29 @@ def in_a_line(effect: Effect) -> str:
     return line if len(line) <= 120 else f"{line[:119]}…"
 
 
+def covered(pattern: str) -> str:
+    """Return in words what a wider yes covers; empty when there is no such yes."""
+    verb, _, what = pattern.partition(" ")
+    match verb:
+        case "write":
+            said = f"writing {what} again, whatever the content; no other file"
+        case "read" if what.endswith("/**"):
+            said = f"reading everything below {what[:-3] or '/'}"
+        case "read" if what.endswith("/*"):
+            said = f"reading every file in {what[:-2] or '/'} that is not hidden"
+        case "read":
+            said = f"reading {what}"
+        case "connect":
+            said = f"connecting to {what}"
+        case "call":
+            said = f"calling the tool {what}, with any arguments"
+        case "run":
+            said = f"running such commands {what}"
+        case _:
+            said = pattern
+    return _cut(escaped(said))
+
+
 def _drawn(effect: Effect) -> str:
     match effect:
         case RunCommand():

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar
@@ -24,6 +24,7 @@ from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolContext
 from hermes.machines.files import LocalFiles
 from hermes.machines.manifest import Bounds, Kept, Manifest, Scan, State, scan
+from hermes.machines.outside import OldFile, OldFiles
 
 T = TypeVar("T")
 
@@ -78,13 +79,60 @@ class Checkpoints:
         self._bounds = bounds or Bounds()
         self._kept = kept
         self._files = LocalFiles()
-        self._runs: OrderedDict[str, None] = OrderedDict()
+        self._runs: OrderedDict[str, set[Path]] = OrderedDict()
+        """By run, the files outside the workspace that were kept."""
 
-    async def before_write(self, context: ToolContext) -> str | None:
-        """Keep the workspace, the first time in a run. Returns what a person should know; a failure is told, too."""
-        if context.run in self._runs or context.machine.name != "local":
+    async def before_write(self, context: ToolContext, outside: Sequence[Path] = ()) -> str | None:
+        """Keep the workspace, the first time in a run, and each file outside it that will be written over. Returns
+        what a person should know; a failure is told, too.
+        """
+        if context.machine.name != "local":
             return None
-        self._runs[context.run] = None
+        said = [await self._first_of_run(context)]
+        said += [await self._keep_outside(context, path) for path in outside if path not in self._runs[context.run]]
+        return "; ".join(one for one in said if one) or None
+
+    async def _keep_outside(self, context: ToolContext, path: Path) -> str | None:
+        self._runs[context.run].add(path)
+        try:
+            made = await self.keep_outside(context.workspace, context.run, path)
+        except HermesError as error:
+            return str(error)
+        return f"how {str(path)!r} was is kept: hermes checkpoints restore {made.id}" if made else None
+
+    async def keep_outside(self, workspace: Path, run: str, path: Path) -> OldFile | None:
+        """Keep one file that is not in the workspace; None when there is none. Raises Unavailable."""
+        name, at = self._clock.new_id(), self._clock.now().isoformat()
+        try:
+            return await anyio.to_thread.run_sync(lambda: self._outside(workspace).keep(name, run, at, path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable(f"{str(path)!r} was not kept before it is written over: {error}") from error
+
+    async def outside(self, workspace: Path) -> list[OldFile]:
+        """Return the files outside that runs of a workspace have written over, the newest first."""
+        return await _in_thread(lambda: list(self._outside(workspace).all()))
+
+    async def restore_outside(self, workspace: Path, word: str) -> tuple[OldFile, str] | None:
+        """Bring back one file that is not in the workspace; return it, and how to undo this. None when `word` names
+        none, or several.
+        """
+        found = [one for one in await self.outside(workspace) if word and one.id.startswith(word)]
+        if len(found) != 1:
+            return None
+        (one,), path = found, Path(found[0].path)
+        content = await _in_thread(lambda: self._outside(workspace).content(one))
+        undo = await self.keep_outside(workspace, one.run, path)
+        await self._files.write(self._files.resolve(path), content)
+        await _in_thread(lambda: _set_mode(path, one.mode))
+        return one, undo.id if undo else ""
+
+    def _outside(self, workspace: Path) -> OldFiles:
+        return OldFiles(self._place(workspace) / "outside")
+
+    async def _first_of_run(self, context: ToolContext) -> str | None:
+        if context.run in self._runs:
+            return None
+        self._runs[context.run] = set()
         while len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
         try:

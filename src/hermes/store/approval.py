@@ -9,6 +9,7 @@ from hermes.domain.session import RunId, SessionId
 from hermes.store import session
 from hermes.store.scope import within
 
+_GRANTS = "state = 'given' AND scope IN ('always', 'session') AND pattern <> ''"
 _COLUMNS = "id, session, run, effect, pattern, shown, rule, created_at, state, scope, decided_by"
 
 
@@ -57,14 +58,36 @@ def is_granted(tx: Tx, principal: Principal, pattern: str, of: SessionId) -> boo
     return row is not None
 
 
-def find(tx: Tx, principal: Principal, *, limit: int = 100) -> list[Approval]:
-    """Return what was asked, the latest first."""
+def find(tx: Tx, principal: Principal, *, limit: int = 100, only_grants: bool = False) -> list[Approval]:
+    """Return what was asked, the latest first; or only what a wider yes still covers."""
     where, parameters = within(principal)
+    which = f"{where} AND {_GRANTS}" if only_grants else where
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM approvals WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?",
+        f"SELECT {_COLUMNS} FROM approvals WHERE {which} ORDER BY created_at DESC, id DESC LIMIT ?",
         (*parameters, limit),
     )
     return [_parse(row) for row in rows]
+
+
+def beginning_with(tx: Tx, principal: Principal, prefix: str, *, limit: int) -> list[Approval]:
+    """Return the wider yeses whose id begins so; one with just this id is alone."""
+    where, parameters = within(principal)
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM approvals WHERE {where} AND {_GRANTS} AND substr(id, 1, ?) = ? ORDER BY id LIMIT ?",
+        (*parameters, len(prefix), prefix, limit),
+    )
+    found = [_parse(row) for row in rows]
+    return [one for one in found if one.id == prefix] or found
+
+
+def revoke(tx: Tx, principal: Principal, pattern: str) -> int:
+    """Take back every wider yes to a pattern; return how many there were."""
+    where, parameters = within(principal)
+    return tx.execute(
+        f"UPDATE approvals SET state = 'revoked', decided_by = ?, decided_at = ? "
+        f"WHERE {where} AND {_GRANTS} AND pattern = ?",
+        (principal.name, tx.now(), *parameters, pattern),
+    )
 
 
 def _parse(row: Row) -> Approval:

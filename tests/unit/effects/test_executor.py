@@ -88,7 +88,7 @@ async def test_what_is_refused_is_not_done_and_the_rule_is_named(stage: Stage) -
     done: list[str] = []
     (said,) = await stage.perform(stage.executor(writer(done)), ("put", '{"path": "/etc/x"}'))
     assert done == []
-    assert "refused by the rule 'outside-write'" in error(said)
+    assert "refused by the rule 'started-outside'" in error(said)
     assert not any(switch in error(said) for switch in ("mode", "setting", "config", "--", "approv"))
 
 
@@ -105,8 +105,8 @@ async def test_a_yes_for_the_session_covers_the_pattern(stage: Stage) -> None:
     done: list[str] = []
     stage.approver = person = Person(Decision("given", "session"))
     executor = stage.executor(writer(done))
-    await stage.perform(executor, *[("put", json.dumps({"path": path})) for path in ("/x/a", "/x/b", "/y/c")])
-    assert done == ["/x/a", "/x/b", "/y/c"]
+    await stage.perform(executor, *[("put", json.dumps({"path": path})) for path in ("/x/a", "/x/a", "/x/b")])
+    assert done == ["/x/a", "/x/a", "/x/b"]
     assert len(person.asked) == 2
 
 
@@ -302,8 +302,8 @@ async def test_whatever_an_answer_holds_it_comes_short_enough(stage: Stage, answ
 async def test_before_a_write_there_is_time_to_keep_what_will_change(stage: Stage) -> None:
     kept: list[str] = []
 
-    async def before(context: ToolContext) -> str | None:
-        kept.append(context.run)
+    async def before(context: ToolContext, outside: Sequence[Path]) -> str | None:
+        kept.append(f"{context.run} {[str(path) for path in outside]}")
         return "kept"
 
     stage.before_write = before
@@ -311,8 +311,11 @@ async def test_before_a_write_there_is_time_to_keep_what_will_change(stage: Stag
     await stage.perform(executor, ("look", ONE))
     assert kept == []
     await stage.perform(executor, ("put", ONE), ("put", '{"path": "/etc/x"}'))
-    assert kept == ["r"]
+    assert kept == ["r []"]
     assert stage.lines == ["read /w/a", "write /w/a", "kept"]
+    stage.approver = Person()
+    await stage.perform(stage.executor(writer([])), ("put", '{"path": "/data/x"}'))
+    assert kept == ["r []", "r ['/data/x']"]
 
 
 async def test_a_function_that_does_not_say_what_it_touches_is_asked_about(stage: Stage) -> None:

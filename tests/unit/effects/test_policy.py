@@ -10,6 +10,7 @@ from hermes.domain.principal import LOCAL, Principal
 from hermes.effects import places
 from hermes.effects.places import KEPT_FILES, KEPT_FOLDERS, KEPT_OF_GIT, Grounds
 from hermes.effects.policy import TABLE, Situation, is_write, judge, pattern_of
+from hermes.effects.shown import covered
 from hermes.machines import workspace
 
 W = Path("/home/me/work")
@@ -63,8 +64,14 @@ def test_leaving_the_sandbox_is_asked_about_whatever_it_says() -> None:
         ("/home/me/work", "allow inside", "allow inside"),
         ("/home/me/workshop/a", "ask outside-read", "ask outside-write"),
         ("/home/me/notes.txt", "ask outside-read", "ask outside-write"),
-        ("/usr/include/stdio.h", "allow public", "ask outside-write"),
-        ("/etc/hosts", "ask outside-read", "ask outside-write"),
+        ("/usr/include/stdio.h", "allow public", "ask started-outside"),
+        ("/etc/hosts", "ask outside-read", "ask started-outside"),
+        ("/home/me/.bashrc", "ask outside-read", "ask started-outside"),
+        ("/home/me/.config/any/thing", "ask outside-read", "ask started-outside"),
+        ("/home/me/Makefile", "ask outside-read", "ask started-outside"),
+        ("/home/me/bin/ls", "ask outside-read", "ask started-outside"),
+        ("/data/other/.git/hooks/pre-commit", "ask outside-read", "ask started-outside"),
+        ("/var/spool/cron/me", "ask outside-read", "ask started-outside"),
         ("/home/me/.ssh/id_rsa", "deny secret", "deny secret"),
         ("/home/me/.aws/credentials", "deny secret", "deny secret"),
         ("/home/me/.config/gcloud/x", "deny secret", "deny secret"),
@@ -212,6 +219,52 @@ def test_a_yes_to_a_file_is_none_to_everything_below_its_neighbours() -> None:
     deep = pattern_of(ReadPath(Path("/data/more"), is_deep=True))
     assert said(ReadPath(Path("/data/more"), is_deep=True), ALONE, deep) == "allow outside-read"
     assert said(ReadPath(Path("/data"), is_deep=True), ALONE, deep) == "deny outside-read"
+
+
+def test_a_yes_to_writing_a_file_covers_this_file_alone() -> None:
+    effect = WritePath(Path("/data/notes.txt"), "one")
+    pattern = pattern_of(effect)
+    assert said(replace(effect, summary="two"), ALONE, pattern) == "allow outside-write"
+    assert said(WritePath(Path("/data/other.txt")), ALONE, pattern) == "deny outside-write"
+    assert said(WritePath(Path("/data/notes.txt/x")), ALONE, pattern) == "deny outside-write"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"/home/me/{name}" for name in (".bashrc", ".gitconfig", ".zshrc", ".envrc", ".vimrc", "Makefile", ".x/y")),
+        "/data/Makefile",
+        "/home/me/.CONFIG/autostart/x.desktop",
+        "/home/me/work/.git/hooks/pre-commit",
+        "/home/me/work/.envrc",
+    ],
+)
+def test_what_a_persons_own_tools_run_is_asked_about_every_time(path: str) -> None:
+    effect = WritePath(Path(path))
+    assert judge(effect, HELD).decision == "ask"
+    assert judge(effect, HELD).pattern == ""
+    assert judge(effect, HELD, {pattern_of(effect), f"write {Path(path).parent}/*", ""}).decision == "ask"
+
+
+def test_a_yes_to_a_file_beside_it_does_not_open_what_is_hidden() -> None:
+    pattern = pattern_of(ReadPath(Path("/home/me/notes.txt")))
+    assert said(ReadPath(Path("/home/me/.env")), ALONE, pattern) == "deny outside-read"
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        (WritePath(Path("/data/a.txt")), "writing /data/a.txt again, whatever the content; no other file"),
+        (ReadPath(Path("/data/a.txt")), "reading every file in /data that is not hidden"),
+        (ReadPath(Path("/data"), is_deep=True), "reading everything below /data"),
+        (ReadPath(Path("/data/.env")), "reading /data/.env"),
+        (Connect("example.com", 80), "connecting to example.com:80"),
+        (CallTool("mcp_send", "{}"), "calling the tool mcp_send, with any arguments"),
+        (WritePath(Path("/data/a\x1b[2J")), "writing /data/a\\x1b[2J again, whatever the content; no other file"),
+    ],
+)
+def test_what_a_wider_yes_covers_is_said_in_words(effect: Effect, words: str) -> None:
+    assert covered(pattern_of(effect)) == words
 
 
 def test_a_yes_to_a_harmless_subcommand_covers_other_names_but_no_other_options() -> None:
