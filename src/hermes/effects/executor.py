@@ -5,12 +5,14 @@ writes or a tool does makes `perform` raise.
 """
 
 import difflib
+import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 import anyio
 import msgspec
@@ -43,6 +45,7 @@ from hermes.effects.tool import to_json
 _READS_AT_ONCE = 8
 _LONGEST_ARGUMENTS = 4_000_000
 _LONGEST_LINE = 500
+_LAST_COMMA = re.compile(r",(\s*[}\]][\s}\]]*)\Z")
 _log = logging.getLogger("hermes.effects")
 
 
@@ -244,7 +247,7 @@ def _attempts(text: str) -> Iterator[str]:
 
 def _without_fence(text: str) -> str:
     inner = text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    return inner.replace(",}", "}").replace(",]", "]") if inner.endswith((",}", ",]")) else inner
+    return _LAST_COMMA.sub(r"\1", inner)
 
 
 def _escape_controls(text: str) -> str:
@@ -253,7 +256,35 @@ def _escape_controls(text: str) -> str:
 
 
 def _no_object(text: str) -> Mapping[str, JSON]:
+    match _form(text):
+        case "cut":
+            raise Misconfigured(
+                f"the arguments were cut off at {text.strip()[-60:]!r}, so nothing was done; send the whole call "
+                "again, in smaller parts if it is long"
+            )
+        case "two":
+            raise Misconfigured("the arguments are two objects one after the other; make one call of each")
     raise Misconfigured(f'the arguments are no JSON object: {text[:200]!r}; write one, such as {{"path": "a.txt"}}')
+
+
+def _form(text: str) -> Literal["cut", "two", "other"]:
+    """Say what is wrong with arguments: an object that begins and does not end, a second one after it, or else."""
+    bare = text.strip()
+    if not bare.startswith("{"):
+        return "other"
+    try:
+        _, end = json.JSONDecoder(strict=False).raw_decode(bare)
+    except (ValueError, RecursionError):
+        return "cut" if _ends_early(bare) else "other"
+    return "two" if bare[end:].lstrip().startswith("{") else "other"
+
+
+def _ends_early(bare: str) -> bool:
+    try:
+        msgspec.json.decode(bare)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        return "truncated" in str(error) or not bare.endswith("}")
+    return False
 
 
 def _refused(effect: Effect, verdict: Verdict, said: str) -> _Refused:

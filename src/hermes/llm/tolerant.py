@@ -1,6 +1,7 @@
 """Reads what a weak model meant as a JSON object.
 
-Invariant: text that is JSON is returned as it stands; what is returned otherwise is JSON of an object, or None.
+Invariant: text that is JSON is returned as it stands; what is returned otherwise is JSON of an object, or None. What is
+spelled otherwise is mended, what is missing is not: a text that ends before its object, or holds a second one, is none.
 """
 
 import json
@@ -72,10 +73,11 @@ def _read(text: str) -> JSON:
     if start < 0:
         return None
     try:
-        value, _ = _object(text, start, 0)
+        value, end = _object(text, start, 0)
     except _Unreadable:
         return None
-    return value
+    # One of two would be done in silence, and nobody could say which was meant.
+    return value if "{" not in text[end:] else None
 
 
 def _skip(text: str, at: int) -> int:
@@ -124,7 +126,13 @@ def _object(text: str, at: int, depth: int) -> tuple[JSON, int]:
         if at < len(text) and text[at] == "]":
             # A closer of the wrong kind; the right one may follow.
             at = _skip(text, at + 1)
+    _require_closed(text, at)
     return found, at + 1
+
+
+def _require_closed(text: str, at: int) -> None:
+    if at >= len(text):
+        raise _Unreadable
 
 
 def _key(text: str, at: int) -> tuple[str, int]:
@@ -148,6 +156,7 @@ def _array(text: str, at: int, depth: int) -> tuple[JSON, int]:
         value, at = _value(text, at, depth)
         found.append(value)
         at = _skip(text, at)
+    _require_closed(text, at)
     return found, at + 1
 
 
@@ -167,7 +176,7 @@ def _string(text: str, at: int) -> tuple[str, int]:
                 return "".join(pieces), at + 1
         pieces.append(letter)
         at += 1
-    return "".join(pieces), at
+    raise _Unreadable
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:

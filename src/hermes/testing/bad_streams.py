@@ -162,7 +162,7 @@ CHAT: Mapping[str, Outcome] = {
     "name in capitals with a prefix": (_calls(_piece(0, "c", "functions.Shell", "{}")), None),
     "arguments as an object": (_calls(_piece(0, "c", "shell", {"cmd": "ls"})), None),
     "arguments null": (_calls(_piece(0, "c", "shell", None)), None),
-    "arguments broken": (_calls(_piece(0, "c", "shell", "{'cmd': 'ls',")), None),
+    "arguments broken": (_calls(_piece(0, "c", "shell", "{'cmd': 'ls',}")), None),
     "no indices": (_calls(_piece(None, "a", "shell", '{"cmd"'), _piece(None, None, None, ': "ls"}')), None),
     "the same index for all": (_calls(_piece(0, "a", "shell", "{}"), _piece(0, "b", "shell", "{}")), None),
     "interleaved indices": (

@@ -196,3 +196,14 @@ def test_sessions_are_listed_shown_searched_exported_undone_and_deleted(shell: S
     assert not list((shell.home / "sessions").glob("session_*.json"))
     shell("sessions", "show", "port", code=5)
     assert "deleted 0 sessions" in shell("sessions", "prune", "--older", "1d")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"path":"cut.txt","content":"only hal', '{"path":"cut.txt","content":"x"}{"path":"cut.txt","content":"y"}'],
+)
+def test_a_call_that_was_cut_off_changes_nothing(shell: Shell, model: ModelServer, arguments: str) -> None:
+    Path("cut.txt").write_text("all of it")
+    model.add(Say(calls=(Order("write_file", arguments),)), "sorry")
+    shell("chat", "-q", "write")
+    assert Path("cut.txt").read_text() == "all of it"

@@ -144,6 +144,12 @@ async def test_small_mistakes_of_form_are_mended(stage: Stage, given: str) -> No
     assert text(done) == "got"
 
 
+async def test_what_a_text_holds_is_not_mended(stage: Stage) -> None:
+    done: list[str] = []
+    await stage.perform(stage.executor(writer(done)), ("put", '{"path": "a,}b,]c",}'))
+    assert done == ["/w/a,}b,]c"]
+
+
 async def test_a_newline_that_stands_as_it_is_inside_a_text_is_kept(stage: Stage) -> None:
     done: list[str] = []
     await stage.perform(stage.executor(writer(done)), ("put", '{"path": "a\nb"}'))
@@ -161,13 +167,19 @@ async def test_a_newline_that_stands_as_it_is_inside_a_text_is_kept(stage: Stage
         ('{"path": null}', "'path' is missing"),
         ("[1]", "no JSON object"),
         ("nonsense", "no JSON object: 'nonsense'"),
-        ('{"path": "a"', "no JSON object"),
+        ('{"path": "a"', "were cut off"),
+        ('{"path": "a', 'were cut off at \'{"path": "a\', so nothing was done; send the whole call again'),
+        ('{"path": "a}', "were cut off"),
+        ("{'path': 'a", "were cut off"),
+        ('{"path": "a"}{"path": "b"}', "two objects one after the other"),
+        ('{"path": "a"}\n{"path": "a"}', "two objects one after the other"),
+        ('"{\\"path\\": \\"a"', "were cut off"),
         ("[" * 100_000, "no JSON object"),
-        ('{"path":' * 50_000, "no JSON object"),
+        ('{"path":' * 50_000, "were cut off"),
         ('{"path": "' + "x" * 10_000_000 + '"}', "10,000,012 characters"),
         ('{"path": "\\ud800"}', "no JSON object"),
     ],
-    ids=range(13),
+    ids=range(19),
 )
 async def test_arguments_that_cannot_be_are_told_of(stage: Stage, given: str, said: str) -> None:
     (done,) = await stage.perform(stage.executor(reader()), ("look", given))
