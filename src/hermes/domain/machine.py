@@ -55,6 +55,8 @@ class Finished:
     is_timed_out: bool = False
     spilled: Path | None = None
     denied_hosts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the machine did about what the command has left, or why it could not do something."""
 
 
 @dataclass(frozen=True, slots=True)

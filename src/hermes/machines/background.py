@@ -77,7 +77,6 @@ class Background:
         self, command: Command, launch: Launch, capture: Capture, resources: ExitStack, beside: Beside
     ) -> ProcessState:
         """Start a process; `resources` are given back when it has ended."""
-        resources.callback(capture.close)
         try:
             child = start(launch)
         except BaseException:

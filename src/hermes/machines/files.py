@@ -21,7 +21,7 @@ from hermes.domain.machine import FileStatus
 T = TypeVar("T")
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LISTED_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+LISTED_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE, _NEW_FOLDER = 0o666, 0o777
@@ -126,9 +126,9 @@ def _remove(path: Path) -> None:
 
 
 def _names(path: Path) -> list[FileStatus]:
-    with _told(path), _opened(_names_of(path)) as folder:
+    with _told(path), opened(names_of(path)) as folder:
         found = []
-        listed = os.open(".", _LISTED_FOLDER, dir_fd=folder)
+        listed = os.open(".", LISTED_FOLDER, dir_fd=folder)
         try:
             with os.scandir(listed) as entries:
                 for entry in entries:
@@ -141,7 +141,7 @@ def _names(path: Path) -> list[FileStatus]:
 
 
 def _sync(folder: int) -> None:
-    listed = os.open(".", _LISTED_FOLDER, dir_fd=folder)
+    listed = os.open(".", LISTED_FOLDER, dir_fd=folder)
     try:
         os.fsync(listed)
     finally:
@@ -151,13 +151,14 @@ def _sync(folder: int) -> None:
 @contextmanager
 def _folder_of(path: Path, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Open the folder a path is in; give it with the last name, which is empty for the root."""
-    names = _names_of(path)
-    with _opened(names[:-1], make=make) as folder:
+    names = names_of(path)
+    with opened(names[:-1], make=make) as folder:
         yield folder, names[-1] if names else ""
 
 
 @contextmanager
-def _opened(names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
+def opened(names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
+    """Open a folder by its names from the root down, none of which may be a link."""
     handle = os.open("/", _FOLDER)
     try:
         for name in names:
@@ -169,7 +170,8 @@ def _opened(names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
         os.close(handle)
 
 
-def _names_of(path: Path) -> tuple[str, ...]:
+def names_of(path: Path) -> tuple[str, ...]:
+    """Return the names of a resolved path; raise Misconfigured for another."""
     names = path.parts[1:]
     if not path.is_absolute() or ".." in names:
         raise Misconfigured(f"{str(path)!r} is not a resolved path; resolve it first")

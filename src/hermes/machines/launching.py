@@ -3,11 +3,12 @@
 Invariant: in a mode that promises a sandbox the command is started in one, or it is refused when one is required.
 """
 
+import logging
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -22,10 +23,12 @@ from hermes.machines.child import Launch
 from hermes.machines.family import MARK
 from hermes.machines.guard import Guard
 from hermes.machines.network import Network, SessionNetwork
+from hermes.machines.repositories import Repositories
 from hermes.machines.sandbox import Folders, View
 from hermes.machines.session import Session
 from hermes.machines.workspace import Workspace
 
+_log = logging.getLogger("hermes.machines")
 _OF_A_PERSON = ("HOME", "USER", "LOGNAME", "SHELL", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK")
 _ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")
 
@@ -100,9 +103,11 @@ class Launcher:
         mark: str,
         told: int | None,
         network: Network,
+        tell: Callable[[str], None],
         has_stdin: bool = False,
     ) -> Iterator[Launch]:
-        """Say how to start a command; leave the block when it has ended. `told` hears how its shell was left.
+        """Say how to start a command; leave the block when it has ended. `told` hears how its shell was left, `tell`
+        what was done about what it has left.
 
         Raises Misconfigured for a workspace that cannot be one, Denied when a required sandbox is missing.
         """
@@ -117,13 +122,19 @@ class Launcher:
         passed = [] if told is None else [told]
         with ExitStack() as stack:
             if is_sandboxed:
-                found = workspace.inspect(folder, session.repositories.get(folder))
-                session.repositories[folder] = found.repositories
+                there = session.repositories.get(folder) or Repositories(folder)
+                session.repositories[folder] = there
+                found = workspace.inspect(folder, there.known)
+                if command.mode == "workspace":
+                    stack.callback(_disarm, there, tell)
                 stack.enter_context(self.placeholders.of(found if command.mode == "workspace" else None))
                 held = self._sandboxed(found, session.folders, command.mode, stack, passed)
                 alone = () if network.enter else ("--unshare-net",)
                 words = [*network.enter, self.ability.bwrap, *alone, *held, *words]
-            elif self.ability.protection == "confined" and command.mode != "full":
+            else:
+                # What a person has let out of the sandbox is theirs from then on.
+                stack.callback(session.repositories.pop, folder, None)
+            if not is_sandboxed and self.ability.protection == "confined" and command.mode != "full":
                 words = [*self._confined(folder, session.folders, command.mode), *words]
             words = [*self._grouped(mark, stack), *words]
             yield Launch(
@@ -184,6 +195,12 @@ class Launcher:
     def _limits(self) -> shell.Limits:
         held = self.settings.sandbox
         return shell.Limits(held.memory, held.processes, held.file_bytes)
+
+
+def _disarm(there: Repositories, tell: Callable[[str], None]) -> None:
+    for line in there.disarm():
+        _log.warning("a repository was disarmed", extra={"fields": {"what": line}})
+        tell(line)
 
 
 def mode_needs(mode: Mode, found: Ability, *, is_required: bool) -> bool:

@@ -4,6 +4,7 @@ Invariant: every process that is started ends with its command, its session or t
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from datetime import timedelta
@@ -34,6 +35,15 @@ from hermes.net.dial import Dial
 
 _MOST_STDIN = 64 << 20
 _WHY = 500
+_NO_SETTINGS = re.compile(
+    rb"could not (?:write|lock|set) [^\n]*config[^\n]*(?:busy|Read-only file system)|"
+    rb"\.git/(?:hooks|config)[^\n]*(?:resource busy|Read-only file system)"
+)
+_SETTINGS_KEPT = (
+    "the settings and hooks of a repository that was there before are kept from commands, as the person's own git "
+    "obeys them. `git config --global NAME VALUE` works for this session, for user.email as for remote.NAME.url; for "
+    "good it needs full_access, and the person is asked"
+)
 
 
 def open_local(
@@ -96,11 +106,14 @@ class LocalMachine:
         is_sandboxed = await self._prepare(command, session)
         broker = self._broker(command)
         mark = self._clock.new_id()
+        notes: list[str] = []
         with _pipe() as (hearing, telling), ExitStack() as stack:
             stack.callback(capture.close)
             network = _lent(session, stack) if is_sandboxed else Network()
             launch = stack.enter_context(
-                self._launcher.launch(command, session, mark=mark, told=telling.fileno(), network=network)
+                self._launcher.launch(
+                    command, session, mark=mark, told=telling.fileno(), network=network, tell=notes.append
+                )
             )
             beside = self._beside(command, session, capture, broker, network)
             async with open_child(launch) as running:
@@ -121,6 +134,7 @@ class LocalMachine:
             is_timed_out=ending.is_timed_out,
             spilled=capture.spilled,
             denied_hosts=broker.denied,
+            notes=(*notes, *_explained(capture.tail, is_sandboxed=is_sandboxed)),
         )
 
     async def spawn(self, command: Command) -> ProcessState:
@@ -134,10 +148,17 @@ class LocalMachine:
         mark = self._clock.new_id()
         with ExitStack() as stack:
             network = _lent(session, stack) if is_sandboxed else Network()
-            launch = stack.enter_context(
-                self._launcher.launch(command, session, mark=mark, told=None, network=network, has_stdin=True)
-            )
             capture = self._capture(session, None)
+            stack.callback(capture.close)
+
+            def tell(line: str) -> None:
+                capture.take(f"\nhermes: {line}\n".encode("utf-8", "replace"))
+
+            launch = stack.enter_context(
+                self._launcher.launch(
+                    command, session, mark=mark, told=None, network=network, tell=tell, has_stdin=True
+                )
+            )
             beside = self._beside(command, session, capture, self._broker(command), network)
             return await self._background.start(command, launch, capture, stack.pop_all(), beside)
 
@@ -202,6 +223,11 @@ class LocalMachine:
         terminal = self._settings.terminal
         path = session.spill / f"{self._clock.new_id()}.txt"
         return Capture(path, limit=terminal.output_bytes, most=terminal.spill_bytes, show=show)
+
+
+def _explained(output: bytes, *, is_sandboxed: bool) -> list[str]:
+    """Say what a program could not know about why it failed."""
+    return [_SETTINGS_KEPT] if is_sandboxed and _NO_SETTINGS.search(output) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from hermes.domain.machine import Command
 from hermes.domain.records import dataclass
 from hermes.machines.network import SessionNetwork
+from hermes.machines.repositories import Repositories
 from hermes.machines.sandbox import Folders
 from hermes.machines.shell import ShellState
 
@@ -27,8 +28,8 @@ class Session:
     states: dict[bool, ShellState] = field(default_factory=dict)
     asked: dict[bool, Path] = field(default_factory=dict)
     network: SessionNetwork | None = None
-    repositories: dict[Path, frozenset[Path]] = field(default_factory=dict)
-    """By workspace, what was there before the first command."""
+    repositories: dict[Path, Repositories] = field(default_factory=dict)
+    """By workspace."""
 
     @property
     def folders(self) -> Folders:

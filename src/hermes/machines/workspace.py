@@ -16,8 +16,6 @@ _TOO_WIDE = ("/home", "/mnt", "/media", "/opt", "/srv", "/tmp", "/var", "/var/tm
 KEPT_FOLDERS = (".hermes", ".vscode", ".idea", ".cursor", ".zed", ".devcontainer")
 KEPT_FILES = (".envrc", ".pre-commit-config.yaml", ".gitmodules")
 KEPT_OF_GIT = ("hooks", "config", "config.worktree", "modules")
-_DEEPEST_REPOSITORY = 2
-_MOST_FOLDERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,6 @@ class Workspace:
     missing: tuple[Path, ...] = ()
     """Names that must not come into being."""
     beside: tuple[Path, ...] = ()
-    repositories: frozenset[Path] = frozenset()
 
 
 def checked(folder: Path, user_home: Path, hermes_home: Path) -> Path:
@@ -52,7 +49,7 @@ def checked(folder: Path, user_home: Path, hermes_home: Path) -> Path:
     return real
 
 
-def inspect(folder: Path, known: frozenset[Path] | None = None) -> Workspace:
+def inspect(folder: Path, known: Iterable[Path]) -> Workspace:
     """Find what is to be kept in a workspace. `known` are the repositories that were there when the session began:
     those that its commands have made since hold nothing that they could not have written.
     """
@@ -60,8 +57,7 @@ def inspect(folder: Path, known: frozenset[Path] | None = None) -> Workspace:
     missing = [folder / name for name in KEPT_FOLDERS if not os.path.lexists(folder / name)]
     pinned: list[Path] = []
     beside: list[Path] = []
-    repositories = frozenset(_repositories(folder)) if known is None else known
-    for git in sorted(repositories):
+    for git in sorted(known):
         if git.is_symlink() or not git.exists():
             continue
         if git.is_dir():
@@ -73,35 +69,7 @@ def inspect(folder: Path, known: frozenset[Path] | None = None) -> Workspace:
             beside += _shared(git)
     # A link is replaced like any name, and a mount would land on what it points to.
     kept_files = [path for path in read_only if not path.is_symlink()]
-    return Workspace(folder, tuple(kept_files), tuple(pinned), tuple(missing), tuple(beside), repositories)
-
-
-def _repositories(folder: Path) -> Iterator[Path]:
-    looked_at, level = 0, [folder]
-    for _ in range(_DEEPEST_REPOSITORY + 1):
-        below: list[Path] = []
-        for place in level:
-            looked_at += 1
-            if looked_at > _MOST_FOLDERS:
-                return
-            if os.path.lexists(place / ".git"):
-                yield place / ".git"
-            below += _folders(place)
-        level = below
-
-
-def _folders(place: Path) -> Iterable[Path]:
-    try:
-        with os.scandir(place) as entries:
-            return [
-                place / entry.name
-                for entry in entries
-                if not entry.name.startswith(".")
-                and entry.name not in {"node_modules", "__pycache__"}
-                and entry.is_dir(follow_symlinks=False)
-            ]
-    except OSError:
-        return ()
+    return Workspace(folder, tuple(kept_files), tuple(pinned), tuple(missing), tuple(beside))
 
 
 def _shared(git: Path) -> Iterator[Path]:

@@ -102,7 +102,7 @@ def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionToo
             return await _start(arguments, command, context)
         done = await context.machine.run(command, _Progress(context))
         shells.stand(context.session, done.cwd)
-        return await _answer(done, arguments, context)
+        return await _answer(done, arguments, spill, context)
 
     async def _start(arguments: Terminal, command: Command, context: ToolContext) -> Outcome:
         state = await context.machine.spawn(command)
@@ -116,17 +116,20 @@ def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionToo
         )
         return answer({"session_id": state.id, "pid": state.pid, "output": "started in the background", "exit_code": 0})
 
-    async def _answer(done: Finished, arguments: Terminal, context: ToolContext) -> Outcome:
-        fields: dict[str, JSON] = {"output": await _output(done, spill, context), "exit_code": done.exit_code}
-        if done.is_timed_out:
-            fields["error"] = (
-                f"it took longer than {arguments.timeout} s and was ended; use background for what takes long"
-            )
-        if done.denied_hosts:
-            fields["denied_hosts"] = list(done.denied_hosts)
-        return answer(fields)
-
     return terminal
+
+
+async def _answer(done: Finished, arguments: Terminal, spill: Spill, context: ToolContext) -> Outcome:
+    fields: dict[str, JSON] = {"output": await _output(done, spill, context), "exit_code": done.exit_code}
+    if done.is_timed_out:
+        fields["error"] = f"it took longer than {arguments.timeout} s and was ended; use background for what takes long"
+    if done.notes:
+        fields["note"] = "; ".join(done.notes)
+        for note in done.notes:
+            context.progress(note)
+    if done.denied_hosts:
+        fields["denied_hosts"] = list(done.denied_hosts)
+    return answer(fields)
 
 
 def _command(arguments: Terminal, effects: Effects, context: ToolContext) -> Command:
