@@ -42,7 +42,7 @@ async def drive(work: Work) -> Answer:
         if work.deferred:
             said = ", ".join(work.deferred)
             return Answer(Ending("suspended", f"waits for {said}", work.steps))
-        work.stop_if_circling(calls)
+        work.stop_if_circling()
 
 
 def _answered(work: Work, reply: Reply, entry: Entry) -> Answer:

@@ -39,6 +39,9 @@ NEVER_BEGUN = "not done: Hermes ended before this had begun."
 NOT_BEGUN = "interrupted: the user stopped before this had begun; it was not done."
 """What a call without a result gets when nobody can say what came of it."""
 
+_TRY_ELSE = (
+    "Try something else; to wait for something, wait longer in one call. If it goes on like that, the run is stopped."
+)
 
 Hear: TypeAlias = Callable[[SessionId], Awaitable[Sequence[str]]]
 
@@ -73,6 +76,8 @@ class Work:
     began: dict[CallId, float] = field(default_factory=dict)
     notices_of_house: tuple[str, ...] = ()
     is_answering: bool = False
+    circling: str | None = None
+    """Why the run is to be stopped."""
 
     async def ask(self) -> tuple[Reply, Entry]:
         """Ask the model once; make room first when the conversation is too long, also when only the model knows so."""
@@ -179,6 +184,7 @@ class Work:
         self.teller.tool("began", self.ordered[call])
 
     async def _note(self, call: CallPart, performed: Performed) -> None:
+        performed = self._watched(call, performed)
         await self.settle(performed)
         now = time.monotonic()
         seconds, is_error = now - self.began.get(call.id, now), performed.result.is_error
@@ -196,13 +202,21 @@ class Work:
         if performed.deferred is not None:
             self.deferred.append(performed.deferred)
 
-    def stop_if_circling(self, calls: Sequence[CallPart]) -> None:
-        """Raise LimitReached when the run does the same again and again."""
-        results = {part.call: part for message in self.talk.messages[-len(calls) :] for part in message.results}
-        for call in calls:
-            why = self.watch.note(call, results[call.id]) if call.id in results else None
-            if why is not None:
-                raise LimitReached(f"stopped, as it went round in circles: {why}; say how to go on")
+    def stop_if_circling(self) -> None:
+        """Raise LimitReached when the run does the same again and again, and was told so."""
+        if self.circling is not None:
+            raise LimitReached(f"stopped, as it went round in circles: {self.circling}; say how to go on")
+
+    def _watched(self, call: CallPart, performed: Performed) -> Performed:
+        """Look whether the run goes round in circles; the first time the model reads so in the result."""
+        circle = self.watch.note(call, performed.result)
+        if circle is None:
+            return performed
+        if circle.is_over:
+            self.circling = circle.why
+            return performed
+        told = f"{performed.result.text}\n\n[notice] {circle.why}. {_TRY_ELSE}"
+        return replace(performed, result=replace(performed.result, text=told))
 
     def unsettled(self, *, is_crash: bool) -> list[Performed]:
         """Return what is said for the calls that have no result and will get none.

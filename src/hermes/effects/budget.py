@@ -108,5 +108,11 @@ class Budget:
 
 def _hold(name: str, would_be: float, limit: float | None) -> None:
     if limit is not None and would_be > limit:
-        unit = {"cost": " millionths of a dollar"}.get(name, f" {name}" if name != "steps" else " steps")
-        raise LimitReached(f"the limit of {limit:,}{unit} is reached; raise it, or go on in a new message")
+        raise LimitReached(f"the limit of {_worded(name, limit)} is reached; raise it, or go on in a new message")
+
+
+def _worded(name: str, limit: float) -> str:
+    if name == "cost":
+        dollars = f"{limit / 1_000_000:,.6f}".rstrip("0")
+        return f"${dollars}0" if dollars.endswith(".") else f"${dollars}"
+    return f"{limit:,} {name.removesuffix('s') if limit == 1 else name}"

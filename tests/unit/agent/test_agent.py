@@ -150,11 +150,13 @@ async def test_a_run_that_uses_up_its_steps_ends_and_says_so(desk: Desk) -> None
     assert (await desk.path())[-1].role == "tool"
 
 
-async def test_a_run_that_goes_in_circles_is_stopped(desk: Desk) -> None:
+async def test_a_run_that_goes_in_circles_is_told_and_then_stopped(desk: Desk) -> None:
     ended = await desk.say("go", *([[("look", {"what": "same"})]] * 9))
     assert isinstance(ended.error, LimitReached)
     assert "circles" in str(ended.error)
-    assert len(desk.done) == 3
+    assert len(desk.done) == 5
+    results = [part.text for message in await desk.path() for part in message.results]
+    assert ["[notice] 'look' was called 3 times" in text for text in results] == [False, False, True, False, False]
 
 
 async def test_what_happens_is_told_as_it_happens(desk: Desk) -> None:
