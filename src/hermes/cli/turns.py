@@ -63,7 +63,7 @@ def add_turn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=("read-only", "workspace", "full"),
-        help="what tools may change: nothing, the workspace, everything (without a sandbox)",
+        help="what tools may change: nothing, the workspace, everything (no sandbox, no questions)",
     )
     parser.add_argument("--workspace", metavar="DIR", type=Path, help="where to work; the current folder if not given")
     parser.add_argument("--image", metavar="FILE", type=Path, action="append", default=[], help="show it a picture")

@@ -22,6 +22,7 @@ Zone = Literal[
     "public",
     "known-host",
     "reading-command",
+    "full-mode",
     "unheld-command",
     "full-access",
     "kept",
@@ -53,6 +54,7 @@ TABLE: Mapping[Zone, Rule] = {
     "public": Rule("allow", "allow", "everybody on this machine may read it"),
     "known-host": Rule("allow", "allow", "the host is on the list"),
     "reading-command": Rule("allow", "allow", "it only reads, and only inside the workspace"),
+    "full-mode": Rule("allow", "allow", "the person has chosen full mode, which holds nothing back on this machine"),
     "unheld-command": Rule("ask", "deny", "nothing on this machine holds a command inside the workspace"),
     "full-access": Rule("ask", "deny", "it would run outside the sandbox"),
     "kept": Rule("ask", "deny", "a person's own tools, or Hermes, would run what is written there"),
@@ -67,6 +69,9 @@ TABLE: Mapping[Zone, Rule] = {
     "private-address": Rule("deny", "deny", "it is an address inside a private network"),
     "not-entitled": Rule("deny", "deny", "whoever this is done for may not do it"),
 }
+
+FULL_MODE_OPENS: frozenset[Zone] = frozenset({"kept", "started-outside", "outside-read", "outside-write", "other-host"})
+"""What full mode allows: a command could do it as well. Keys, Hermes's own files and private networks stay closed."""
 
 EACH_TIME: frozenset[Zone] = frozenset({"kept", "started-outside"})
 """What is asked about every time, whatever was said before."""
@@ -112,6 +117,8 @@ class Verdict:
 def judge(effect: Effect, situation: Situation, granted: Collection[str] = ()) -> Verdict:
     """Decide about one effect. `granted` are patterns that a person has said yes to."""
     zone = _zone(effect, situation)
+    if situation.mode == "full" and zone in FULL_MODE_OPENS:
+        zone = "full-mode"
     rule = TABLE[zone]
     decision = rule.attended if situation.is_attended else rule.unattended
     if decision == "allow" or rule.attended == "deny":
@@ -181,6 +188,8 @@ def _zone(effect: Effect, situation: Situation) -> Zone:
 
 
 def _zone_of_command(effect: RunCommand, situation: Situation) -> Zone:
+    if situation.mode == "full":
+        return "full-mode"
     if effect.is_full:
         return "full-access"
     if situation.is_held:

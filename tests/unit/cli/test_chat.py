@@ -207,3 +207,9 @@ def test_a_call_that_was_cut_off_changes_nothing(shell: Shell, model: ModelServe
     model.add(Say(calls=(Order("write_file", arguments),)), "sorry")
     shell("chat", "-q", "write")
     assert Path("cut.txt").read_text() == "all of it"
+
+
+def test_full_mode_runs_commands_although_nobody_is_there(shell: Shell, model: ModelServer) -> None:
+    model.add(call("terminal", command="echo out > ../outside.txt"), "done")
+    shell("-z", "go", "--mode", "full")
+    assert Path("../outside.txt").read_text() == "out\n"

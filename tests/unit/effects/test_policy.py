@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.effect import CallTool, Connect, Effect, ReadPath, RunCommand, WritePath
+from hermes.domain.machine import Protection
 from hermes.domain.principal import LOCAL, Principal
 from hermes.effects import places
 from hermes.effects.places import KEPT_FILES, KEPT_FOLDERS, KEPT_OF_GIT, Grounds
@@ -41,15 +42,33 @@ def test_in_the_sandbox_the_text_of_a_command_does_not_matter(command: str) -> N
     [
         (BARE, "ask"),
         (replace(BARE, is_attended=False), "deny"),
-        (replace(HELD, mode="full"), "ask"),
         (replace(HELD, protection="confined"), "ask"),
-        (replace(ALONE, mode="full"), "deny"),
         (replace(ALONE, protection="confined"), "deny"),
     ],
 )
 def test_what_nothing_holds_is_asked_about_or_denied(situation: Situation, decision: str) -> None:
     assert said(run("make test"), situation) == f"{decision} unheld-command"
     assert said(run("ls -la src"), situation) == "allow reading-command"
+
+
+@pytest.mark.parametrize("protection", ["sandbox", "confined", "none"])
+@pytest.mark.parametrize("is_attended", [True, False])
+def test_who_chose_full_mode_is_not_asked_and_not_refused(protection: Protection, is_attended: bool) -> None:
+    full = replace(HELD, mode="full", protection=protection, is_attended=is_attended)
+    for effect in (
+        run("make test"),
+        run("make test", full=True),
+        ReadPath(Path("/home/me/notes.txt")),
+        WritePath(Path("/home/me/.bashrc")),
+        WritePath(W / ".git/hooks/pre-commit"),
+        Connect("example.com", 443),
+    ):
+        assert said(effect, full) == "allow full-mode"
+    assert said(ReadPath(Path("/home/me/.ssh/id_rsa")), full) == "deny secret"
+    assert said(WritePath(GROUNDS.home / ".env"), full) == "deny own-files"
+    assert said(Connect("localhost", 80), full) == "deny private-address"
+    stranger = replace(full, principal=Principal("key", "k", LOCAL, frozenset({"jobs:read"})))
+    assert said(run("ls"), stranger) == "deny not-entitled"
 
 
 def test_leaving_the_sandbox_is_asked_about_whatever_it_says() -> None:
