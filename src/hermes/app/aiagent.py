@@ -71,7 +71,7 @@ class AIAgent:
         self._flags = _flags(model, api_key, base_url, is_verbose=verbose_logging)
         self._limit = max_iterations
         enabled = None if enabled_toolsets is None else tuple(enabled_toolsets)
-        self._wish = Wish(toolsets=enabled, without=tuple(disabled_toolsets or ()), platform=platform)
+        self._wish = Wish(toolsets=enabled, without=tuple(disabled_toolsets or ()), platform=platform, is_lasting=True)
         self._is_quiet = quiet_mode
         self._callback = tool_progress_callback
         self._saves = save_trajectories

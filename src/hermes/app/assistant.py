@@ -66,6 +66,8 @@ class Wish:
     toolsets: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     platform: str = "cli"
+    is_lasting: bool = False
+    """Whether the assistant stays open between runs, so that what runs in the background outlives one."""
 
 
 class Models:
@@ -269,7 +271,8 @@ async def open_assistant(app: App, wish: Wish | None = None) -> AsyncIterator[As
         lane = Lane.of_this_process(app.store, app.settings.jobs.lease)
         spill = Spill(app.settings.home, app.clock)
         sessions = Sessions(app.store, app.clock, lane)
-        assistant = Assistant(Workshop(app, Models(app, models), machine, lane, sessions, spill, built_in(spill)), wish)
+        tools = built_in(spill, is_lasting=wish.is_lasting)
+        assistant = Assistant(Workshop(app, Models(app, models), machine, lane, sessions, spill, tools), wish)
         await assistant.change(wish)
         yield assistant
 

@@ -33,13 +33,8 @@ _LATEST = object()
 _LOOK_BACK = 200
 _MOST_INPUT = 10_000_000
 _MOST_PICTURE = 20_000_000
-PICTURES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+"""How the names of pictures end that can be shown."""
 
 
 def add_turn(parser: argparse.ArgumentParser) -> None:
@@ -330,13 +325,22 @@ def picture(path: Path) -> ImagePart:
     """Read a picture. Raises Misconfigured for what is none."""
     import base64
 
-    kind = PICTURES.get(path.suffix.lower())
-    if kind is None:
-        raise Misconfigured(f"{str(path)!r} is no picture that can be shown; expected {', '.join(PICTURES)}")
-    raw = path.read_bytes()
+    with path.open("rb") as file:
+        raw = file.read(_MOST_PICTURE + 1)
     if len(raw) > _MOST_PICTURE:
         raise Misconfigured(f"{str(path)!r} is larger than {_MOST_PICTURE:,} bytes; make it smaller")
+    kind = _kind_of(raw)
+    if kind is None:
+        raise Misconfigured(f"{str(path)!r} holds no picture, whatever its name; expected PNG, JPEG, GIF or WebP")
     return ImagePart(kind, base64.b64encode(raw).decode())
+
+
+def _kind_of(raw: bytes) -> str | None:
+    """Say what a picture is by how it begins; its name may be wrong."""
+    if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
+        return "image/webp"
+    begins = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+    return next((kind for magic, kind in begins if raw.startswith(magic)), None)
 
 
 def workspace_of(arguments: argparse.Namespace, settings: Settings) -> Path:

@@ -202,7 +202,11 @@ class Terminal:
     )
     env_passthrough: tuple[str, ...] = setting(
         (),
-        About("Names of variables that commands may see, such as PIP_INDEX_URL. Never those with keys in them."),
+        About("Names of variables that commands may see, such as PIP_INDEX_URL. Names of keys and tokens are refused."),
+    )
+    env_secrets: tuple[str, ...] = setting(
+        (),
+        About("Names of keys and tokens that commands, and all that they download and run, may see none the less."),
     )
     output_bytes: int = setting(
         50_000,

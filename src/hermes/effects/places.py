@@ -83,6 +83,10 @@ class Grounds:
             return False
         return any(path.is_relative_to(name) for name in _OF_THE_SYSTEM) or not _ANYWHERE.isdisjoint(path.parts)
 
+    def is_device(self, path: Path, workspace: Path) -> bool:
+        """Whether it is no file but a device."""
+        return path.is_relative_to("/dev") and not path.is_relative_to(workspace)
+
     def holds_secrets(self, folder: Path) -> bool:
         """Whether below a folder there are keys, passwords, or files of Hermes."""
         places = (self.home, *(self.user_home / name for name in _OF_A_HOME), *map(Path, _OF_THE_SYSTEM))

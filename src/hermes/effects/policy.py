@@ -32,6 +32,7 @@ Zone = Literal[
     "other-host",
     "unseen-tool",
     "read-only",
+    "device",
     "secret",
     "own-files",
     "private-address",
@@ -64,6 +65,7 @@ TABLE: Mapping[Zone, Rule] = {
     "other-host": Rule("ask", "deny", "the host is not on the list"),
     "unseen-tool": Rule("ask", "deny", "what this tool does cannot be seen from here"),
     "read-only": Rule("deny", "deny", "nothing may be written in this session"),
+    "device": Rule("deny", "deny", "it is a device, no file"),
     "secret": Rule("deny", "deny", "keys and passwords are kept there"),
     "own-files": Rule("deny", "deny", "it belongs to Hermes itself"),
     "private-address": Rule("deny", "deny", "it is an address inside a private network"),
@@ -212,6 +214,8 @@ def _zone_of_reading(path: Path, situation: Situation) -> Zone:
         return "inside"
     if situation.grounds.is_own(path):
         return "own-files"
+    if situation.grounds.is_device(path, situation.workspace):
+        return "device"
     if situation.grounds.is_secret(path, situation.workspace):
         return "secret"
     if path.is_relative_to(situation.workspace):
@@ -224,6 +228,8 @@ def _zone_of_reading(path: Path, situation: Situation) -> Zone:
 def _zone_of_writing(path: Path, situation: Situation) -> Zone:
     if situation.grounds.is_own(path):
         return "own-files"
+    if situation.grounds.is_device(path, situation.workspace):
+        return "device"
     if situation.grounds.is_secret(path, situation.workspace):
         return "secret"
     if situation.mode == "read-only":

@@ -5,6 +5,7 @@ Invariant: in a mode that promises a sandbox the command is started in one, or i
 
 import logging
 import os
+import re
 import sys
 import threading
 from collections import Counter
@@ -13,7 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from hermes.config import Settings
-from hermes.domain.errors import Denied, Unavailable
+from hermes.config.sections import Terminal
+from hermes.domain.errors import Denied, Misconfigured, Unavailable
 from hermes.domain.machine import Command, Mode
 from hermes.domain.records import dataclass
 from hermes.machines import ability, cgroup, landlock, network, person, sandbox, seccomp, shell, workspace
@@ -30,6 +32,7 @@ from hermes.machines.workspace import Workspace
 
 _log = logging.getLogger("hermes.machines")
 _OF_A_PERSON = ("HOME", "USER", "LOGNAME", "SHELL", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK")
+_SECRET_NAME = re.compile(r"KEY$|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(^|_)(AUTH|PAT|PASS|KEYS)(_|$)")
 _ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")
 
 
@@ -52,6 +55,7 @@ class Launcher:
     @classmethod
     def find(cls, settings: Settings, outer: Mapping[str, str]) -> "Launcher":
         """Look at the machine, and try its sandbox. Blocks for some milliseconds."""
+        passed_on(settings.terminal)
         user_home = Path(os.path.realpath(outer.get("HOME") or Path.home()))
         view = sandbox.survey(user_home, settings.home, settings.sandbox.readable)
         path = outer.get("PATH") or os.defpath
@@ -182,7 +186,7 @@ class Launcher:
     ) -> dict[bytes, bytes]:
         """Return the variables: ours to begin with, then what a command before exported, then what nobody overrules."""
         begin = sandbox.environment(self.outer, self.user_home)
-        begin |= {name: self.outer[name] for name in self.settings.terminal.env_passthrough if name in self.outer}
+        begin |= {name: self.outer[name] for name in passed_on(self.settings.terminal) if name in self.outer}
         if self.is_sandboxed(command.mode):
             own = {"HOME": str(sandbox.HOME), "USER": "hermes", "LOGNAME": "hermes", "TMPDIR": "/tmp"}
         elif command.mode != "full" and self.ability.protection == "confined":
@@ -201,6 +205,19 @@ def _disarm(there: Repositories, tell: Callable[[str], None]) -> None:
     for line in there.disarm():
         _log.warning("a repository was disarmed", extra={"fields": {"what": line}})
         tell(line)
+
+
+def passed_on(given: Terminal) -> tuple[str, ...]:
+    """Return the variables of the person's that commands see; raise Misconfigured for a secret that is only listed
+    among the others.
+    """
+    for name in given.env_passthrough:
+        if name not in given.env_secrets and _SECRET_NAME.search(name.upper()):
+            raise Misconfigured(
+                f"terminal.env_passthrough lists {name!r}, which looks like a secret: commands, and all that they "
+                "download and run, could read it. Take it out, or list it in terminal.env_secrets if that is meant"
+            )
+    return (*given.env_passthrough, *given.env_secrets)
 
 
 def mode_needs(mode: Mode, found: Ability, *, is_required: bool) -> bool:

@@ -37,11 +37,11 @@ class BuiltIn:
         return ended
 
 
-def built_in(spill: Spill) -> BuiltIn:
-    """Make the toolsets anew."""
+def built_in(spill: Spill, *, is_lasting: bool = False) -> BuiltIn:
+    """Make the toolsets anew. `is_lasting` says that their sessions outlive a run."""
     notices, seen, shells = Notices(), Seen(), Shells.none()
     toolsets: tuple[Toolset, ...] = (
-        Tools("terminal", (terminal_tool(shells, spill, notices), process_tool(shells))),
+        Tools("terminal", (terminal_tool(shells, spill, notices, is_lasting=is_lasting), process_tool(shells))),
         Tools("file", (read_file_tool(seen), write_file_tool(seen), patch_tool(seen), search_files_tool())),
         Tools("todo", (todo_tool(),)),
         Tools("clarify", (clarify_tool(),)),

@@ -8,6 +8,9 @@ from hermes.domain.records import dataclass
 LONGEST_LINE = 400
 MOST_BYTES = 30_000
 
+LEFT_OUT = frozenset({".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+"""Folders whose files nobody means who searches a project."""
+
 
 @dataclass(frozen=True, slots=True)
 class Search:

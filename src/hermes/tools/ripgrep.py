@@ -11,13 +11,13 @@ from pathlib import Path
 from hermes.domain.errors import Misconfigured
 from hermes.domain.machine import Command, Finished
 from hermes.domain.tool import ToolContext
-from hermes.tools.matches import Match, Matches, Search, page, short
+from hermes.tools.matches import LEFT_OUT, Match, Matches, Search, page, short
 
 _MISSING = 127
 _MOST_OUTPUT = 46_000
 _SECONDS = 40
 _ROW = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
-_ALWAYS = ("rg", "--no-config", "--hidden", "--glob=!.git", "--color=never", "--no-messages")
+_ALWAYS = ("rg", "--no-config", "--hidden", "--no-require-git", "--null", "--color=never", "--no-messages")
 
 
 async def search(search: Search, context: ToolContext) -> Matches | None:
@@ -38,7 +38,12 @@ async def search(search: Search, context: ToolContext) -> Matches | None:
         return None
     raw = await _whole(done, context)
     is_cut = len(raw) >= _most(search)
-    return _parsed(raw[: raw.rfind(b"\n") + 1] if is_cut else raw, search, is_cut=is_cut, done=done)
+    end = b"\0" if _is_of_names(search) else b"\n"
+    return _parsed(raw[: raw.rfind(end) + 1] if is_cut else raw, search, is_cut=is_cut, done=done)
+
+
+def _is_of_names(search: Search) -> bool:
+    return search.by_name or search.mode == "files_only"
 
 
 def _most(search: Search) -> int:
@@ -48,8 +53,8 @@ def _most(search: Search) -> int:
 def _words(search: Search) -> list[str]:
     place = "." if search.is_folder else search.root.name
     if search.by_name:
-        return [*_ALWAYS, "--files", "--sortr=modified", f"--glob={search.pattern}", "--", place]
-    words = [*_ALWAYS, "--null", "--with-filename", "--max-filesize=20M"]
+        return [*_ALWAYS, "--files", "--sortr=modified", *_only(search.pattern), "--", place]
+    words = [*_ALWAYS, "--with-filename", "--max-filesize=20M"]
     match search.mode:
         case "files_only":
             words += ["--files-with-matches", "--sortr=modified"]
@@ -58,8 +63,21 @@ def _words(search: Search) -> list[str]:
         case _:
             words += ["--line-number", "--no-heading", "--sort=path", "--max-columns=400", "--max-columns-preview"]
             words += [f"--context={search.around}", "--no-context-separator"] if search.around else []
-    words += [f"--glob={search.glob}"] if search.glob else []
+    words += _only(search.glob)
     return [*words, f"--regexp={search.pattern}", "--", place]
+
+
+def _only(glob: str) -> list[str]:
+    """Return the words for files of a name. A glob of ripgrep would bring back what .gitignore names, a type does not;
+    but a type knows no folders. The last glob counts.
+    """
+    if not glob:
+        wanted = []
+    elif "/" in glob:
+        wanted = [f"--glob={glob}"]
+    else:
+        wanted = [f"--type-add=wanted:{glob}", "--type=wanted"]
+    return wanted + [f"--glob=!{name}" for name in sorted(LEFT_OUT)]
 
 
 async def _whole(done: Finished, context: ToolContext) -> bytes:
@@ -72,7 +90,7 @@ async def _whole(done: Finished, context: ToolContext) -> bytes:
 def _parsed(raw: bytes, search: Search, *, is_cut: bool, done: Finished) -> Matches:
     folder = search.root if search.is_folder else search.root.parent
     text = raw.decode("utf-8", "surrogateescape")
-    rows = _names(text, folder) if search.by_name or search.mode == "files_only" else _lines(text, folder, search)
+    rows = _names(text, folder) if _is_of_names(search) else _lines(text, folder, search)
     if not rows and text.strip() and "\0" not in text:
         raise Misconfigured(f"the pattern {search.pattern!r} was not understood: {text.strip()[:500]}")
     found = page(rows, search, "it took too long; name a folder or a file_glob" if done.is_timed_out else "")
@@ -80,10 +98,7 @@ def _parsed(raw: bytes, search: Search, *, is_cut: bool, done: Finished) -> Matc
 
 
 def _names(text: str, folder: Path) -> list[Match]:
-    ends = text.split("\0" if "\0" in text else "\n")
-    return [
-        Match(folder / name.removeprefix("./")) for name in ends if name.strip("\n") and not name.startswith("rg: ")
-    ]
+    return [Match(folder / name.removeprefix("./")) for name in text.split("\0")[:-1]]
 
 
 def _lines(text: str, folder: Path, search: Search) -> list[Match]:

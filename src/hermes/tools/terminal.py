@@ -26,6 +26,8 @@ _MOST_BYTES, _MOST_LINES = 40_000, 1_900
 _HEAD = 12_000
 _MOST_SESSIONS = 1_000
 _EXPECTED = timedelta(seconds=30)
+_ENDS_WITH_RUN = "it ends when you have given your final answer: nothing goes on after that here, so tell the user"
+_INSIDE = "a server in it is reached by commands of this session only, not by the user's browser"
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -72,8 +74,8 @@ class Shells:
         self.unheld.difference_update(processes)
 
 
-def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionTool:
-    """Make the tool."""
+def terminal_tool(shells: Shells, spill: Spill, notices: Notices, *, is_lasting: bool = False) -> FunctionTool:
+    """Make the tool. Where sessions do not outlive a run, a model that starts something in the background is told."""
 
     def plan(arguments: Terminal, context: ToolContext) -> Sequence[Effect]:
         if not arguments.command.strip() or "\0" in arguments.command:
@@ -106,7 +108,8 @@ def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionToo
 
     async def _start(arguments: Terminal, command: Command, context: ToolContext) -> Outcome:
         state = await context.machine.spawn(command)
-        if context.machine.protection != "sandbox" or command.mode == "full":
+        is_held = context.machine.protection == "sandbox" and command.mode != "full"
+        if not is_held:
             shells.leave_unheld(state.id)
         notices.watch(
             context.machine,
@@ -114,7 +117,9 @@ def terminal_tool(shells: Shells, spill: Spill, notices: Notices) -> FunctionToo
             is_told_of_end=arguments.notify_on_complete,
             patterns=arguments.watch_patterns,
         )
-        return answer({"session_id": state.id, "pid": state.pid, "output": "started in the background", "exit_code": 0})
+        said = ([] if is_lasting else [_ENDS_WITH_RUN]) + ([_INSIDE] if is_held else [])
+        fields: dict[str, JSON] = {"session_id": state.id, "pid": state.pid, "output": "started in the background"}
+        return answer({**fields, "exit_code": 0, **({"note": "; ".join(said)} if said else {})})
 
     return terminal
 

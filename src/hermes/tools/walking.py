@@ -15,9 +15,8 @@ from hermes.domain.errors import HermesError, Misconfigured
 from hermes.domain.machine import FileStatus
 from hermes.domain.tool import ToolContext
 from hermes.tools.content import kind_of_binary
-from hermes.tools.matches import Match, Matches, Search, page, short
+from hermes.tools.matches import LEFT_OUT, Match, Matches, Search, page, short
 
-_LEFT_OUT = frozenset({".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _MOST_FILES = 50_000
 _LARGEST = 2_000_000
 _SECONDS = 30
@@ -118,7 +117,7 @@ async def _files(search: Search, context: ToolContext) -> AsyncIterator[FileStat
         except HermesError:
             continue
         for one in names:
-            if one.is_folder and one.path.name not in _LEFT_OUT:
+            if one.is_folder and one.path.name not in LEFT_OUT:
                 folders.append(one.path)
             elif not one.is_folder:
                 seen += 1

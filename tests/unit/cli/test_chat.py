@@ -213,3 +213,13 @@ def test_full_mode_runs_commands_although_nobody_is_there(shell: Shell, model: M
     model.add(call("terminal", command="echo out > ../outside.txt"), "done")
     shell("-z", "go", "--mode", "full")
     assert Path("../outside.txt").read_text() == "out\n"
+
+
+def test_a_picture_is_known_by_what_is_in_it(shell: Shell, model: ModelServer) -> None:
+    Path("a.png").write_text("no picture")
+    shell("-z", "look", "--image", "a.png", code=3)
+    assert "holds no picture" in shell.err
+    Path("b.png").write_bytes(b"\xff\xd8\xff\xe0 and so on")
+    model.add("seen")
+    assert shell("-z", "look", "--image", "b.png") == "seen\n"
+    assert "data:image/jpeg" in str(model.asked[-1])

@@ -97,6 +97,7 @@ def test_leaving_the_sandbox_is_asked_about_whatever_it_says() -> None:
         ("/home/you/.ssh/authorized_keys", "deny secret", "deny secret"),
         ("/etc/shadow", "deny secret", "deny secret"),
         ("/proc/1/environ", "deny secret", "deny secret"),
+        ("/dev/zero", "deny device", "deny device"),
         ("/home/me/.hermes/.env", "deny own-files", "deny own-files"),
         ("/home/me/.hermes/state.db", "deny own-files", "deny own-files"),
         ("/home/me/.hermes/workspaces/x/a", "ask outside-read", "ask outside-write"),
@@ -297,6 +298,7 @@ def test_a_yes_to_a_harmless_subcommand_covers_other_names_but_no_other_options(
 def test_no_yes_lifts_what_is_denied_to_everybody(zone: str) -> None:
     effects = {
         "read-only": (WritePath(W / "a"), replace(HELD, mode="read-only")),
+        "device": (ReadPath(Path("/dev/zero")), HELD),
         "secret": (ReadPath(Path("/etc/shadow")), HELD),
         "own-files": (ReadPath(GROUNDS.home / ".env"), HELD),
         "private-address": (Connect("localhost", 80), HELD),

@@ -1,5 +1,6 @@
 """Commands on this machine: what they leave behind, and how they end."""
 
+import os
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -8,8 +9,12 @@ import anyio
 import pytest
 from tests.unit.machines.conftest import Place
 
+from hermes.config import Settings
+from hermes.config.sections import Terminal
+from hermes.domain.clock import SystemClock
 from hermes.domain.errors import LimitReached, Misconfigured, NotFound
 from hermes.domain.machine import Command
+from hermes.machines.local import open_local
 
 pytestmark = pytest.mark.anyio
 HOME = Path.home()
@@ -136,3 +141,20 @@ def running(word: str) -> list[str]:
             if f"sleep {word}" in line and "hermes_text" not in line:
                 found.append(line)
     return found
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "SSH_AUTH_SOCK", "my_secret"])
+async def test_a_secret_is_passed_on_only_where_it_is_said_twice(tmp_path: Path, workspace: Path, name: str) -> None:
+    outer = {"HOME": str(tmp_path), "PATH": os.defpath, name: "canary", "PIP_INDEX_URL": "there"}
+
+    async def seen(terminal: Terminal) -> str:
+        settings = Settings(home=tmp_path / "home", terminal=terminal)
+        async with open_local(settings, SystemClock(), environment=outer) as machine:
+            done = await machine.run(Command("env", workspace, "s", workspace), lambda _: None)
+            return done.output.decode()
+
+    with pytest.raises(Misconfigured, match=f"{name}.*looks like a secret"):
+        await seen(Terminal(env_passthrough=("PIP_INDEX_URL", name)))
+    assert "canary" not in await seen(Terminal(env_passthrough=("PIP_INDEX_URL",)))
+    assert "PIP_INDEX_URL=there" in await seen(Terminal(env_passthrough=("PIP_INDEX_URL",)))
+    assert "canary" in await seen(Terminal(env_secrets=(name,)))

@@ -50,6 +50,7 @@ class Hand:
     toolsets: Sequence[Toolset] = ()
     lines: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
+    is_lasting: bool = False
     _parts: tuple[BuiltIn, Spill] | None = None
 
     @property
@@ -59,7 +60,7 @@ class Hand:
     def _made(self) -> tuple[BuiltIn, Spill]:
         if self._parts is None:
             spill = Spill(self.home, self.clock)
-            self._parts = built_in(spill), spill
+            self._parts = built_in(spill, is_lasting=self.is_lasting), spill
         return self._parts
 
     def executor(self) -> Executor:

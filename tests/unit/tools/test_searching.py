@@ -59,6 +59,38 @@ async def test_files_are_found_by_name_the_newest_first(finder: Hand) -> None:
     assert (await finder("search_files", pattern="*.none", target="files"))["files"] == []
 
 
+@pytest.mark.parametrize("pattern", ["*", "*a*", "a", "**/*"])
+async def test_a_page_of_names_is_not_filled_by_git_and_packages(finder: Hand, pattern: str) -> None:
+    for name in (".venv/lib/a.py", "node_modules/a/a.js", ".git/objects/aa"):
+        path = finder.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("alpha")
+    found = await finder("search_files", pattern=pattern, target="files", limit=500)
+    assert found["files"]
+    assert not [one for one in found["files"] if one.startswith((".git/", ".venv", "node_modules"))]  # type: ignore[attr-defined]
+
+
+async def test_what_gitignore_names_is_left_out_whatever_is_looked_for(hand: Hand) -> None:
+    hand.toolsets = (Tools("search", (search_files_tool(),)),)
+    lay_out(hand.workspace)
+    (hand.workspace / ".gitignore").write_text("dist\n*.log\n")
+    (hand.workspace / "dist").mkdir()
+    (hand.workspace / "dist" / "a.py").write_text("alpha")
+    (hand.workspace / "b.log").write_text("alpha")
+    named = await hand("search_files", pattern="*.py", target="files")
+    assert sorted(named["files"]) == ["a.py", "sub/b.py"]  # type: ignore[call-overload]
+    assert (await hand("search_files", pattern="b.log", target="files"))["files"] == []
+    inside = await hand("search_files", pattern="alpha", file_glob="*.py", output_mode="files_only")
+    assert sorted(inside["files"]) == ["a.py", "sub/b.py"]  # type: ignore[call-overload]
+
+
+async def test_a_name_with_a_newline_is_one_file(finder: Hand) -> None:
+    (finder.workspace / "two\nlines.txt").write_text("needle")
+    assert (await finder("search_files", pattern="*lines*", target="files"))["files"] == ["two\nlines.txt"]
+    found = await finder("search_files", pattern="needle", output_mode="files_only")
+    assert found["files"] == ["two\nlines.txt"]
+
+
 async def test_lines_are_counted(finder: Hand) -> None:
     found = await finder("search_files", pattern="alpha", output_mode="count", path="sub")
     assert found["counts"] == {"sub/b.py": 1, "sub/c.md": 1}

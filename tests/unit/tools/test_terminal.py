@@ -179,3 +179,14 @@ async def test_hidden_half_characters_of_an_output_reach_the_model_as_json(hand:
     (done,) = await hand.perform(("terminal", {"command": r"printf '\377\xed\xa0\x80ok'"}))
     assert json.loads(done.result.text)["output"].endswith("ok")
     done.result.text.encode()
+
+
+async def test_what_ends_with_the_run_and_is_reached_from_inside_only_is_said(hand: Hand) -> None:
+    said = str((await hand("terminal", command="sleep 5", background=True))["note"])
+    assert "it ends when you have given your final answer" in said
+    assert ("commands of this session only" in said) == (hand.machine.protection == "sandbox")
+
+
+async def test_where_sessions_last_nothing_is_said_to_end(hand: Hand) -> None:
+    hand.is_lasting = True
+    assert "final answer" not in str(await hand("terminal", command="sleep 5", background=True))

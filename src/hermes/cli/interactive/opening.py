@@ -23,7 +23,7 @@ def open_chat(arguments: argparse.Namespace) -> int:
     async def work(app: "App") -> int:
         from hermes.app.assistant import open_assistant
 
-        async with open_assistant(app, wish_of(arguments, "cli")) as assistant:
+        async with open_assistant(app, replace(wish_of(arguments, "cli"), is_lasting=True)) as assistant:
             return await _chat(app, assistant, arguments)
 
     return with_app(arguments, work, needs_extras=True)
