@@ -7,10 +7,8 @@ import logging
 import os
 import re
 import sys
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hermes.config import Settings
@@ -25,6 +23,7 @@ from hermes.machines.child import Launch
 from hermes.machines.family import MARK
 from hermes.machines.guard import Guard
 from hermes.machines.network import Network, SessionNetwork
+from hermes.machines.placeholders import Placeholders
 from hermes.machines.repositories import Repositories
 from hermes.machines.sandbox import Folders, View
 from hermes.machines.session import Session
@@ -45,7 +44,7 @@ class Launcher:
     user_home: Path
     view: View
     ability: Ability
-    placeholders: "Placeholders"
+    placeholders: Placeholders
     cgroups: Cgroups | None
     git: bytes
     """What of the person's own settings of git goes into the home of each session."""
@@ -68,7 +67,7 @@ class Launcher:
             user_home,
             view,
             found,
-            Placeholders(),
+            Placeholders(settings.home / "machines" / "local" / "placeholders"),
             groups,
             person.git(outer, path),
             [spare] if spare else [],
@@ -227,39 +226,3 @@ def mode_needs(mode: Mode, found: Ability, *, is_required: bool) -> bool:
 
 def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in variables.items()}
-
-
-class Placeholders:
-    """Empty folders where commands must not make something, as a mount needs a place; removed with their last user."""
-
-    def __init__(self) -> None:
-        self._users: Counter[Path] = Counter()
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def of(self, found: Workspace | None) -> Iterator[None]:
-        """Hold the places of a workspace."""
-        places = found.missing if found is not None else ()
-        with self._lock:
-            made = [place for place in places if self._users[place] or _made(place)]
-            self._users.update(made)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users.subtract(made)
-                for place in made:
-                    if not self._users[place]:
-                        del self._users[place]
-                        with suppress(OSError):
-                            place.rmdir()
-
-
-def _made(place: Path) -> bool:
-    try:
-        place.mkdir(mode=0o555)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise Unavailable(f"{str(place)!r} cannot be kept free: {error.strerror}; make it yourself") from error
-    return True

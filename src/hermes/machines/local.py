@@ -86,6 +86,7 @@ class LocalMachine:
                 remove_session(session)
             for network in self._launcher.spare:
                 network.close()
+            self._launcher.placeholders.close()
 
     @property
     def protection(self) -> Protection:

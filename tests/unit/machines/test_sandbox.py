@@ -2,9 +2,11 @@
 
 import os
 import socket
+import sys
 import tempfile
 from pathlib import Path
 
+import anyio
 import pytest
 from tests.unit.machines.conftest import Place
 
@@ -77,3 +79,44 @@ async def test_the_directory_before_is_known_to_the_next_command(place: Place) -
     await place.sh("mkdir -p one two; cd one; cd ../two")
     assert (await place.sh("cd - >/dev/null; basename $PWD")).output == b"one\n"
     assert (await place.sh("cd -", session="fresh")).exit_code != 0
+
+
+KILLED = """
+import anyio, os, sys
+from pathlib import Path
+from hermes.config import Settings
+from hermes.domain.clock import SystemClock
+from hermes.domain.machine import Command
+from hermes.machines.local import open_local
+
+async def main(home, work):
+    async with open_local(Settings(home=Path(home)), SystemClock()) as machine:
+        def show(data):
+            os.kill(os.getpid(), 9)
+        await machine.run(Command("echo begun; sleep 20", Path(work), "s", Path(work)), show)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+async def test_what_a_killed_hermes_held_free_is_gone_after_the_next_start(sandboxed: Place) -> None:
+    work = sandboxed.workspace
+    (work / ".idea").mkdir(mode=0o755)
+    words = [sys.executable, "-c", KILLED, str(sandboxed.home), str(work)]
+    done = await anyio.run_process(words, check=False)
+    assert done.returncode == -9, done.stderr
+    assert (work / ".vscode").is_dir()
+    async with open_local(Settings(home=sandboxed.home), SystemClock()):
+        assert [path.name for path in work.iterdir()] == [".idea"]
+        assert list((sandboxed.home / "machines/local/placeholders").iterdir()) == []
+
+
+async def test_another_start_leaves_alone_what_is_in_use(sandboxed: Place) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(sandboxed.sh, "echo x > begun; sleep 1; mkdir .vscode; echo $? > ended")
+        while not (sandboxed.workspace / "begun").exists():  # noqa: ASYNC110 - a file has no bell
+            await anyio.sleep(0.01)
+        async with open_local(Settings(home=sandboxed.home), SystemClock()):
+            assert (sandboxed.workspace / ".vscode").is_dir()
+    assert (sandboxed.workspace / "ended").read_text() == "1\n"
+    assert not (sandboxed.workspace / ".vscode").exists()
