@@ -21,8 +21,6 @@ from hermes.domain.model import Cut
 from hermes.domain.protocols import Tx
 
 _log = logging.getLogger("hermes.agent")
-_LAST_WORDS = 10.0
-"""Seconds for writing down how a run ended, when it is being stopped."""
 
 
 class Agent:
@@ -38,7 +36,7 @@ class Agent:
         """
         work = await self._beginning.begin(turn, is_held=False)
         ended, last = await self._finish(turn, work, is_held=False)
-        await _write_down(work, ended, last)
+        await work.record.end(last, ended.ending)
         if ended.error is None:
             self._beginning.keep(turn, work.talk)
         return ended
@@ -74,7 +72,7 @@ class Agent:
         except anyio.get_cancelled_exc_class():
             ended, last = _ended(turn, work, Answer(Ending("cancelled", "stopped", work.steps)), None)
             if not is_held:
-                await _write_down(work, ended, last)
+                await work.record.end(last, ended.ending)
             raise
         except Exception as failed:  # noqa: BLE001 - the boundary of a run: it is logged, told and ended
             # A fault of ours must not leave the session without an end.
@@ -117,11 +115,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
-
-
-async def _write_down(work: Work, ended: Ended, last: Callable[[Tx], bool]) -> None:
-    with anyio.CancelScope(shield=True), anyio.fail_after(_LAST_WORDS):
-        await work.record.end(last, ended.ending)
 
 
 def _ended(turn: Turn, work: Work, answer: Answer, error: HermesError | None) -> tuple[Ended, Callable[[Tx], bool]]:

@@ -4,20 +4,23 @@ Invariant: usually one transaction. Only when somebody else was in the session s
 a result, it takes more; the words of the user come after what was left.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+
+import anyio
 
 from hermes.agent.compaction import Compactor, Terms
 from hermes.agent.conversation import Conversation
 from hermes.agent.house import House, fingerprint
 from hermes.agent.model import Model
-from hermes.agent.record import Opened, Opening, Record, open_run
+from hermes.agent.record import Ending, Opened, Opening, Record, open_run
 from hermes.agent.telling import Teller, Watches
 from hermes.agent.turn import Turn
 from hermes.agent.work import Hear, Work
 from hermes.domain.clock import Clock
-from hermes.domain.errors import Misconfigured, NotFound
+from hermes.domain.errors import HermesError, Misconfigured, NotFound
 from hermes.domain.job import Job, JobId
 from hermes.domain.machine import Machine
 from hermes.domain.message import CallId, Message, MessageId
@@ -32,6 +35,7 @@ from hermes.jobs.lane import Lane
 from hermes.store import message as messages
 from hermes.store import session as sessions
 
+_log = logging.getLogger("hermes.agent")
 JOB = "agent.turn"
 _KEPT_BYTES = 64 << 20
 
@@ -91,15 +95,22 @@ class Beginning:
         lane = None if is_held else parts.lane
         if not is_quiet:
             _require_something(turn, talk)
-        opened = await parts.store.write(lambda tx: open_run(tx, opening, lane))
+        with anyio.CancelScope(shield=True):
+            # What has begun on disk must be in hand here: nobody else would end it.
+            opened = await parts.store.write(lambda tx: open_run(tx, opening, lane))
         work = self._work(turn, Record(parts.store, parts.clock, run, opened.held, parts.lane), talk)
         work.notices_of_house = notices
         if opened.is_whole and opening.message is not None:
             for message in history:
                 talk.add(message, parts.model.provider.encode(message))
             work.record.take_in(talk, opening.message, parts.model.provider.encode(opening.message))
-        else:
+            return work
+        try:
             await self._catch_up(turn, work, opened)
+        except BaseException as error:
+            if not is_held:
+                await _give_up(work, error)
+            raise
         return work
 
     def keep(self, turn: Turn, talk: Conversation) -> None:
@@ -215,6 +226,16 @@ def _moved(turn: Turn) -> str | None:
     """Return where the session works from now on, when that is not where it did."""
     before, now = turn.session.workspace, str(turn.workspace)
     return now if not turn.is_new and before and before != now else None
+
+
+async def _give_up(work: Work, error: BaseException) -> None:
+    """End a run that could not begin, and leave its lane. What was left in the session stays for the next run."""
+    ending = Ending("failed", str(error)) if isinstance(error, Exception) else Ending("cancelled", "stopped")
+    try:
+        await work.record.end(work.record.ending(work.talk, ending), ending)
+    except HermesError:
+        # What stood in the way of beginning is what the caller must know; the lease ends by itself.
+        _log.warning("the end of a run that did not begin could not be stored", exc_info=True)
 
 
 def _key(turn: Turn) -> tuple[str, str]:

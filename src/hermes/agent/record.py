@@ -12,7 +12,7 @@ import anyio
 from hermes.agent.conversation import Conversation
 from hermes.agent.telling import stream_of
 from hermes.domain.clock import Clock, from_micros
-from hermes.domain.errors import LeaseLost
+from hermes.domain.errors import LeaseLost, Unavailable
 from hermes.domain.event import Event, EventId
 from hermes.domain.job import Job
 from hermes.domain.ledger import Entry
@@ -31,6 +31,8 @@ from hermes.store import session as sessions
 _Batch: TypeAlias = Sequence[tuple[Message, Entry | None]]
 _MOMENT = 0.02
 """Seconds that what was only read may wait for company on its way to the disk."""
+_LAST_WORDS = 10.0
+"""Seconds for writing down how a run ended."""
 CRASHED = "its process ended before the run did"
 _SYSTEM = Principal.system("keep the record of a run")
 
@@ -251,13 +253,21 @@ class Record:
         return work
 
     async def end(self, work: Callable[[Tx], bool], ending: Ending) -> None:
-        """End the run with `ending`'s work and leave the lane, in one transaction."""
+        """End the run with `ending`'s work and leave the lane, in one transaction.
+
+        It is not given up when the run is stopped. Raises Unavailable when the store does not take it in time.
+        """
 
         def whole(tx: Tx) -> None:
             if work(tx) and self._held is not None:
                 self._lane.leave(tx, self._held, ending.reason if ending.state == "failed" else None)
 
-        await self._store.write(whole)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORDS):
+            await self._store.write(whole)
+            return
+        raise Unavailable(
+            f"the end of the run {self.run.id!r} was not stored within {_LAST_WORDS:g} s; look at the disk"
+        )
 
     def _append(self, tx: Tx, context: int, batch: "_Batch") -> None:
         if not runs.is_running(tx, self.run.principal, self.run.id):

@@ -1,14 +1,18 @@
 """What a crash has left in a session, and how the next run goes on from there."""
 
 import platform
+from dataclasses import replace
 
+import anyio
 import pytest
 from tests.unit.agent.conftest import OWNER, Desk, Said
 
+from hermes.agent.agent import Agent
 from hermes.agent.beginning import Beginning
 from hermes.agent.work import Work
-from hermes.domain.errors import LeaseLost
+from hermes.domain.errors import LeaseLost, Unavailable
 from hermes.jobs.lane import Lane
+from hermes.machines.local import LocalMachine
 from hermes.store import run as runs
 from hermes.store.job import PERSON
 
@@ -76,3 +80,35 @@ async def test_after_a_restart_the_same_bytes_are_sent(desk: Desk) -> None:
     await work.ask()
     await desk.say("", "y")
     assert desk.script.sent[-1] == desk.script.sent[-2]
+
+
+async def test_a_run_that_cannot_begin_ends_and_leaves_its_lane(desk: Desk) -> None:
+    await left_behind(desk, "go", [("look", {"what": "a"})])
+
+    async def no_machine() -> LocalMachine:
+        raise Unavailable("no machine today")
+
+    without = Agent(replace(desk.parts(), machine=no_machine))
+    with pytest.raises(Unavailable, match="today"):
+        await without.run(desk.turn("and?"))
+    found = await desk.world.store.read(lambda tx: runs.of_session(tx, OWNER, desk.session.id))
+    assert {run.state for run in found} == {"failed"}
+    assert (await desk.say("and?", "well")).text == "well"
+
+
+async def test_a_run_that_is_stopped_before_it_begins_ends_and_leaves_its_lane(desk: Desk) -> None:
+    await left_behind(desk, "go", [("look", {"what": "a"})])
+
+    async def late() -> LocalMachine:
+        desk.reached.set()
+        await anyio.sleep_forever()
+        return desk.machine
+
+    slow = Agent(replace(desk.parts(), machine=late))
+    async with anyio.create_task_group() as group:
+        group.start_soon(slow.run, desk.turn("and?"))
+        await desk.reached.wait()
+        group.cancel_scope.cancel()
+    found = await desk.world.store.read(lambda tx: runs.of_session(tx, OWNER, desk.session.id))
+    assert sorted(run.state for run in found) == ["cancelled", "failed"]
+    assert (await desk.say("and?", "well")).text == "well"
