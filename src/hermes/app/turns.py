@@ -1,7 +1,7 @@
 """The job `agent.turn`: whoever wants the assistant to work puts one: a schedule, a chat, a program.
 
-Invariant: a job is one run under the job's own name. One that is tried again goes on where it was; its answer and its
-end commit together.
+Invariant: a job is one run under the job's own name. One that is tried again goes on where it was, under the next name
+when its run has ended meanwhile; its answer and its end commit together.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.agent.cutting import original
 from hermes.domain.errors import Misconfigured, NotFound, Unavailable
 from hermes.domain.event import Data
 from hermes.domain.job import Job
-from hermes.domain.message import TextPart
+from hermes.domain.message import MessageId, TextPart
 from hermes.domain.session import RunId, Session, SessionId
 from hermes.jobs.kind import Again, Assignment, Done, Failed, JobKind, Result, Retry
 from hermes.jobs.queue import Order
+from hermes.store import message as messages
+from hermes.store import run as runs
+from hermes.store import session as sessions
 
 if TYPE_CHECKING:
     # Loaded with the first job: whoever only puts one needs no assistant.
     from hermes.agent.turn import Ended, Turn
     from hermes.app.assistant import Assistant
     from hermes.app.core import App
+    from hermes.domain.protocols import Tx
 
 JOB = "agent.turn"
 _RETRY = Retry(attempts=5, first=timedelta(seconds=10))
@@ -81,8 +86,23 @@ async def _turn(app: "App", assistant: "Assistant", job: Job) -> "Turn":
     session, is_new = await _session(assistant, job, name)
     workspace = Path(str(job.payload.get("workspace") or session.workspace or _own(app)))
     turn = assistant.turn(job.principal, replace(session, workspace=str(workspace)), workspace)
-    parts = (TextPart(str(job.payload["text"])),)
-    return replace(turn, parts=parts, is_new=is_new, run=RunId(job.id), platform="job")
+    run, is_said = await app.store.read(lambda tx: _run_of(tx, job, session.id))
+    parts = () if is_said else (TextPart(str(job.payload["text"])),)
+    return replace(turn, parts=parts, is_new=is_new, run=run, platform="job")
+
+
+def _run_of(tx: "Tx", job: Job, session: SessionId) -> tuple[RunId, bool]:
+    """Return the run in which a job goes on, and whether its words wait for an answer from a run that has ended."""
+    ended: list[str] = []
+    name = RunId(job.id)
+    while (found := runs.get(tx, job.principal, name)) is not None and found.state != "running":
+        ended.append(name)
+        name = RunId(f"{job.id}.{len(ended) + 1}")
+    context = sessions.context(tx, job.principal, session) if ended else None
+    path = messages.path(tx, job.principal, context.head) if context is not None else []
+    asked = next((m for m in reversed(path) if messages.is_opening(tx, job.principal, MessageId(original(m)))), None)
+    is_answered = bool(path) and path[-1].role == "assistant" and not path[-1].calls
+    return name, asked is not None and original(asked) in ended and not is_answered
 
 
 async def _session(assistant: "Assistant", job: Job, name: SessionId) -> tuple[Session, bool]:

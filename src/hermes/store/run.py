@@ -42,6 +42,13 @@ def is_running(tx: Tx, principal: Principal, run: RunId) -> bool:
     return row is not None
 
 
+def get(tx: Tx, principal: Principal, run: RunId) -> Run | None:
+    """Return a run; None when there is none."""
+    where, parameters = within(principal)
+    row = tx.one(f"SELECT {_COLUMNS} FROM runs WHERE {where} AND id = ?", (*parameters, run))
+    return None if row is None else _parse(row)
+
+
 def unfinished(tx: Tx, principal: Principal, of: SessionId) -> list[Run]:
     """Return the runs of a session that have not ended: at most one, or one that a crash has left behind."""
     where, parameters = within(principal)

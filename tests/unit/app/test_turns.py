@@ -98,3 +98,35 @@ async def test_a_run_of_a_job_ends_once_also_when_it_is_tried_again(place: Place
     assert run.state == "done"
     said = await place.app.store.read(lambda tx: messages.said(tx, OWNER, SessionId(f"job-{job.id}")))
     assert [m.text for _, m in said] == ["go", "at last"]
+
+
+async def test_a_job_that_was_dead_is_done_when_it_is_put_back(place: Place) -> None:
+    place.server.behaviours[:] = [STATUS["401"][0]]
+    job = await place.work(Order(JOB, {"text": "go"}))
+    assert job.state == JobState.DEAD
+    place.server.behaviours[:] = []
+    place.server.add(call("write_file", path="a.txt", content="x"), "written")
+    await place.app.queue.retry(OWNER, job.id)
+    while await place.app.worker.step():
+        continue
+    done = await place.app.queue.get(OWNER, job.id)
+    assert (done.state, done.error) == (JobState.DONE, None)
+    said = await place.app.store.read(lambda tx: messages.said(tx, OWNER, SessionId(f"job-{job.id}")))
+    assert [m.text for _, m in said][-1] == "written"
+    assert [m.text for _, m in said].count("go") == 1
+
+
+async def test_a_dead_job_is_asked_again_when_others_were_in_its_session_since(place: Place) -> None:
+    place.server.add("first")
+    session = SessionId(f"job-{(await place.work(Order(JOB, {'text': 'a'}))).id}")
+    place.server.behaviours[:] = [STATUS["401"][0]]
+    job = await place.work(order("go", session))
+    place.server.behaviours[:] = []
+    place.server.add("between", "at last")
+    await place.work(order("and b?", session))
+    await place.app.queue.retry(OWNER, job.id)
+    while await place.app.worker.step():
+        continue
+    assert (await place.app.queue.get(OWNER, job.id)).state == JobState.DONE
+    said = await place.app.store.read(lambda tx: messages.said(tx, OWNER, session))
+    assert [m.text for _, m in said] == ["a", "first", "go", "and b?", "between", "go", "at last"]

@@ -148,6 +148,8 @@ class SessionContract:
         assert not await world.store.write(lambda tx: runs.end(tx, OWNER, run.id, "failed", "late", steps=3))
         (ended,) = await world.store.read(lambda tx: runs.of_session(tx, OWNER, run.session))
         assert (ended.state, ended.steps) == ("done", 2)
+        assert await world.store.read(lambda tx: runs.get(tx, OWNER, run.id)) == ended
+        assert await world.store.read(lambda tx: runs.get(tx, OWNER, RunId("none"))) is None
 
     async def test_nothing_is_appended_to_what_is_not_there(self, world: World) -> None:
         """A session that was deleted meanwhile is missed, by name."""
