@@ -15,7 +15,7 @@ from hermes.agent.loop import Answer, drive
 from hermes.agent.record import Ending
 from hermes.agent.turn import Ended, Turn
 from hermes.agent.work import Work, unnamed
-from hermes.domain.errors import HermesError, LeaseLost
+from hermes.domain.errors import HermesError, LeaseLost, Unavailable
 from hermes.domain.message import Message, MessageId, TextPart
 from hermes.domain.model import Cut
 from hermes.domain.protocols import Tx
@@ -36,7 +36,12 @@ class Agent:
         """
         work = await self._beginning.begin(turn, is_held=False)
         ended, last = await self._finish(turn, work, is_held=False)
-        await work.record.end(last, ended.ending)
+        try:
+            await work.record.end(last, ended.ending)
+        except LeaseLost:
+            raise
+        except HermesError as error:
+            return _unstored(ended, error)
         if ended.error is None:
             self._beginning.keep(turn, work.talk)
         return ended
@@ -72,7 +77,7 @@ class Agent:
         except anyio.get_cancelled_exc_class():
             ended, last = _ended(turn, work, Answer(Ending("cancelled", "stopped", work.steps)), None)
             if not is_held:
-                await work.record.end(last, ended.ending)
+                await _end_stopped(work, ended, last)
             raise
         except Exception as failed:  # noqa: BLE001 - the boundary of a run: it is logged, told and ended
             # A fault of ours must not leave the session without an end.
@@ -115,6 +120,20 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
+
+
+async def _end_stopped(work: Work, ended: Ended, last: Callable[[Tx], bool]) -> None:
+    """End a run that is being stopped. What fails here must not stand in for the stop."""
+    try:
+        await work.record.end(last, ended.ending)
+    except HermesError:
+        _log.warning("the end of a run that was stopped could not be stored", exc_info=True)
+
+
+def _unstored(ended: Ended, error: HermesError) -> Ended:
+    """Hand over an answer that is stored nowhere, and say so."""
+    said = Unavailable(f"the end of this run could not be stored ({error}); keep its answer yourself, then ask again")
+    return replace(ended, ending=replace(ended.ending, state="failed", reason=str(said)), error=ended.error or said)
 
 
 def _ended(turn: Turn, work: Work, answer: Answer, error: HermesError | None) -> tuple[Ended, Callable[[Tx], bool]]:

@@ -34,6 +34,7 @@ _MOMENT = 0.02
 _LAST_WORDS = 10.0
 """Seconds for writing down how a run ended."""
 CRASHED = "its process ended before the run did"
+_TAKEN = "the run {!r} has ended: another Hermes has its session now"
 _SYSTEM = Principal.system("keep the record of a run")
 
 
@@ -223,7 +224,7 @@ class Record:
 
         def work(tx: Tx) -> None:
             if not runs.is_running(tx, self.run.principal, self.run.id):
-                raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
+                raise LeaseLost(_TAKEN.format(self.run.id))
             sessions.open_context(tx, self.run.principal, context)
             if workspace is not None:
                 sessions.move(tx, self.run.principal, self.run.session, workspace)
@@ -255,11 +256,14 @@ class Record:
     async def end(self, work: Callable[[Tx], bool], ending: Ending) -> None:
         """End the run with `ending`'s work and leave the lane, in one transaction.
 
-        It is not given up when the run is stopped. Raises Unavailable when the store does not take it in time.
+        It is not given up when the run is stopped. Raises LeaseLost when somebody else has ended the run, and
+        Unavailable when the store does not take it in time.
         """
 
         def whole(tx: Tx) -> None:
-            if work(tx) and self._held is not None:
+            if not work(tx):
+                self._require_own_end(tx, ending)
+            elif self._held is not None:
                 self._lane.leave(tx, self._held, ending.reason if ending.state == "failed" else None)
 
         with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORDS):
@@ -269,9 +273,15 @@ class Record:
             f"the end of the run {self.run.id!r} was not stored within {_LAST_WORDS:g} s; look at the disk"
         )
 
+    def _require_own_end(self, tx: Tx, ending: Ending) -> None:
+        """The same end once more, after an answer that was lost, finds itself; any other is somebody else's."""
+        stored = runs.get(tx, self.run.principal, self.run.id)
+        if stored is None or (stored.state, stored.reason) != (ending.state, ending.reason):
+            raise LeaseLost(_TAKEN.format(self.run.id))
+
     def _append(self, tx: Tx, context: int, batch: "_Batch") -> None:
         if not runs.is_running(tx, self.run.principal, self.run.id):
-            raise LeaseLost(f"the run {self.run.id!r} has ended: another Hermes has its session now")
+            raise LeaseLost(_TAKEN.format(self.run.id))
         self._store_all(tx, context, batch)
 
     def _store_all(self, tx: Tx, context: int, batch: "_Batch") -> None:

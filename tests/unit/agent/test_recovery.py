@@ -1,7 +1,9 @@
 """What a crash has left in a session, and how the next run goes on from there."""
 
 import platform
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio
 import pytest
@@ -11,12 +13,15 @@ from hermes.agent.agent import Agent
 from hermes.agent.beginning import Beginning
 from hermes.agent.work import Work
 from hermes.domain.errors import LeaseLost, Unavailable
+from hermes.domain.model import Request
+from hermes.domain.protocols import Store, Tx
 from hermes.jobs.lane import Lane
 from hermes.machines.local import LocalMachine
 from hermes.store import run as runs
 from hermes.store.job import PERSON
 
 pytestmark = pytest.mark.anyio
+T = TypeVar("T")
 
 
 async def left_behind(desk: Desk, text: str, *says: Said) -> Work:
@@ -112,3 +117,61 @@ async def test_a_run_that_is_stopped_before_it_begins_ends_and_leaves_its_lane(d
     found = await desk.world.store.read(lambda tx: runs.of_session(tx, OWNER, desk.session.id))
     assert sorted(run.state for run in found) == ["cancelled", "failed"]
     assert (await desk.say("and?", "well")).text == "well"
+
+
+async def test_an_answer_that_comes_after_the_session_was_taken_over_is_not_called_stored(desk: Desk) -> None:
+    async def late(_: Request) -> str:
+        (mine,) = await desk.world.store.read(lambda tx: runs.unfinished(tx, OWNER, desk.session.id))
+        await desk.world.store.write(lambda tx: runs.end(tx, OWNER, mine.id, "failed", "taken", steps=0))
+        return "too late"
+
+    with pytest.raises(LeaseLost):
+        await desk.say("go", late)
+    assert await desk.story() == ["user: go"]
+
+
+@dataclass
+class FullDisk:
+    """A store that takes nothing more when it is full."""
+
+    store: Store
+    is_full: bool = False
+
+    async def read(self, work: Callable[[Tx], T]) -> T:
+        return await self.store.read(work)
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        if self.is_full:
+            raise Unavailable("the disk is full")
+        return await self.store.write(work)
+
+
+async def test_an_answer_that_cannot_be_stored_is_handed_over_and_says_so(desk: Desk) -> None:
+    disk = FullDisk(desk.world.store)
+
+    async def last(_: Request) -> str:
+        disk.is_full = True
+        return "the answer"
+
+    desk.script.says.append(last)
+    ended = await Agent(replace(desk.parts(), store=disk)).run(desk.turn("go"))
+    assert (ended.text, ended.ending.state) == ("the answer", "failed")
+    assert "the disk is full" in str(ended.error)
+
+
+async def test_a_stop_stays_a_stop_when_its_end_cannot_be_stored(desk: Desk) -> None:
+    disk = FullDisk(desk.world.store)
+
+    async def slow(_: Request) -> str:
+        disk.is_full = True
+        desk.reached.set()
+        await anyio.sleep_forever()
+        return ""
+
+    desk.script.says.append(slow)
+    async with anyio.create_task_group() as group:
+        group.start_soon(Agent(replace(desk.parts(), store=disk)).run, desk.turn("go"))
+        await desk.reached.wait()
+        group.cancel_scope.cancel()
+    # A store that failed would have come out of the group.
+    assert disk.is_full
