@@ -27,16 +27,21 @@ async def drive(work: Work) -> Answer:
         await work.listen()
         reply, entry = await work.ask()
         calls = reply.message.calls
-        if not calls and (reply.message.text.strip() or is_empty):
+        if not calls and not reply.message.text.strip():
+            await work.record.note(entry)
+            if is_empty and not work.steering.is_waiting:
+                raise Unavailable(
+                    f"the model {work.model.provider.name!r} gave an empty answer twice; ask again, or choose another "
+                    "model"
+                )
+            is_empty = True
+            continue
+        is_empty = False
+        if not calls:
             if not work.steering.is_waiting:
                 return _answered(work, reply, entry)
             await work.keep(reply, entry)
             continue
-        if not calls:
-            is_empty = True
-            await work.record.note(entry)
-            continue
-        is_empty = False
         await work.keep(reply, entry)
         await work.perform(calls)
         if work.deferred:
@@ -46,9 +51,5 @@ async def drive(work: Work) -> Answer:
 
 
 def _answered(work: Work, reply: Reply, entry: Entry) -> Answer:
-    if not reply.message.text.strip():
-        raise Unavailable(
-            f"the model {work.model.provider.name!r} gave an empty answer twice; ask again, or choose another model"
-        )
     reason = {"length": "the answer was cut at the model's limit", "refusal": "the model refused"}.get(reply.finish)
     return Answer(Ending("done", reason, work.steps), reply, entry)

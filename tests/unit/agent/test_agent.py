@@ -140,6 +140,7 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_said(desk: Desk) 
     assert (await desk.say("hello", "", "hi")).text == "hi"
     ended = await desk.say("hello", "", "")
     assert isinstance(ended.error, Unavailable)
+    assert (await desk.sessions.usage(OWNER, desk.session.id)).calls == 4
 
 
 async def test_a_run_that_uses_up_its_steps_ends_and_says_so(desk: Desk) -> None:
