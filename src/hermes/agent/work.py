@@ -76,6 +76,7 @@ class Work:
     began: dict[CallId, float] = field(default_factory=dict)
     notices_of_house: tuple[str, ...] = ()
     is_answering: bool = False
+    """Whether an answer has begun to arrive and is not whole."""
     circling: str | None = None
     """Why the run is to be stopped."""
 
@@ -111,6 +112,7 @@ class Work:
         except BaseException:
             self._owe(reserved)
             raise
+        self.is_answering = False
         entry = self.model.entry(self.record.run, self.record.new_id(), reply.usage)
         self._spend(entry)
         self.budget.settle(reserved, reply.usage.input + reply.usage.output, entry.cost or 0)

@@ -143,6 +143,16 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_said(desk: Desk) 
     assert (await desk.sessions.usage(OWNER, desk.session.id)).calls == 4
 
 
+async def test_what_was_said_with_an_order_is_not_said_twice_when_the_run_ends_after_it(desk: Desk) -> None:
+    async def with_words(_: Request) -> list[tuple[str, object]]:
+        desk.script.show(Delta("text", "Let me do that"))
+        return [("do", {"what": "a"})]
+
+    ended = await desk.say("go", with_words, limits=Limits(steps=1))
+    assert isinstance(ended.error, LimitReached)
+    assert [m.role for m in await desk.path()] == ["user", "assistant", "tool"]
+
+
 async def test_a_run_that_uses_up_its_steps_ends_and_says_so(desk: Desk) -> None:
     orders = [[("do", {"what": str(n)})] for n in range(9)]
     ended = await desk.say("go", *orders, limits=Limits(steps=3))
