@@ -67,6 +67,10 @@ class Sessions:
             raise Conflict(f"{word!r} may be {names}; say more of its id or title")
         return found[0]
 
+    async def get(self, principal: Principal, session: SessionId) -> Session:
+        """Return the session of just this id."""
+        return await self._store.read(lambda tx: _session(tx, principal, session))
+
     async def latest(self, principal: Principal, *, source: str | None = None) -> Session:
         """Return the session in which something was said last."""
         found = await self.recent(principal, limit=1, source=source)

@@ -186,7 +186,7 @@ class AIAgent:
         if self.session_id is None:
             return assistant.sessions.make(OWNER, source=self._wish.platform, workspace=self._workspace), True
         try:
-            session = await assistant.sessions.find(OWNER, self.session_id)
+            session = await assistant.sessions.get(OWNER, SessionId(self.session_id))
         except NotFound:
             made = assistant.sessions.make(OWNER, source=self._wish.platform, workspace=self._workspace)
             return replace(made, id=SessionId(self.session_id), tenant=LOCAL), True

@@ -172,3 +172,13 @@ def test_nonsense_is_told_in_our_words(model: ModelServer, tmp_path: Path) -> No
         hermes.chat("x")
     with pytest.raises(Misconfigured, match="at least 1"):
         agent(model, tmp_path, max_iterations=0)
+
+
+def test_a_name_that_others_begin_with_is_a_session_of_its_own(model: ModelServer, tmp_path: Path) -> None:
+    model.add("ten", "one")
+    with agent(model, tmp_path, session_id="task-10") as hermes:
+        hermes.chat("of task 10")
+    with agent(model, tmp_path, session_id="task-1") as hermes:
+        hermes.chat("of task 1")
+        assert hermes.session_id == "task-1"
+    assert "of task 10" not in json.dumps(model.asked[-1].body["messages"])
