@@ -162,12 +162,23 @@ class AIAgent:
                 limits=replace(turn.limits, steps=most or self._limit),
                 watches=(self._watch,),
             )
-            ended = portal.call(self._run, assistant, turn)
-            self._session, self.session_id = ended.session, ended.session.id
-            self._said += [*turn.history, *ended.messages]
-            if self._saves:
-                self._save(completed=ended.ending.state == "done")
-            return ended
+            run = portal.start_task_soon(assistant.run, turn)
+            try:
+                ended = run.result()
+            except KeyboardInterrupt:
+                # The run is on another thread, and would work on and spend.
+                portal.call(turn.steering.interrupt)
+                self._take_in(turn, run.result(_LONG))
+                raise
+            return self._take_in(turn, ended)
+
+    def _take_in(self, turn: Turn, ended: Ended) -> Ended:
+        """Go on from here with the next question."""
+        self._session, self.session_id = ended.session, ended.session.id
+        self._said += [*turn.history, *ended.messages]
+        if self._saves:
+            self._save(completed=ended.ending.state == "done")
+        return ended
 
     def _open(self) -> tuple[BlockingPortal, Assistant]:
         if self._opened is None:
@@ -192,9 +203,6 @@ class AIAgent:
             return replace(made, id=SessionId(self.session_id), tenant=LOCAL), True
         self._said = await assistant.sessions.path(OWNER, session.id)
         return session, False
-
-    async def _run(self, assistant: Assistant, turn: Turn) -> Ended:
-        return await assistant.run(turn)
 
     def _watch(self, event: Event) -> None:
         if event.type != "tool.progress" or event.data["state"] != "began":

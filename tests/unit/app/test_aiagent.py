@@ -2,6 +2,7 @@
 
 import gc
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.abc import ByteStream
 from anyio.from_thread import start_blocking_portal
 
 from hermes import AIAgent
 from hermes.domain.errors import LimitReached, Misconfigured, NotFound
-from hermes.testing.model_server import ModelServer
+from hermes.testing.bad_streams import endless
+from hermes.testing.model_server import Asked, ModelServer
 from hermes.testing.turn import Say, call
 
 
@@ -182,3 +185,27 @@ def test_a_name_that_others_begin_with_is_a_session_of_its_own(model: ModelServe
         hermes.chat("of task 1")
         assert hermes.session_id == "task-1"
     assert "of task 10" not in json.dumps(model.asked[-1].body["messages"])
+
+
+def test_ctrl_c_stops_the_run_and_the_agent_goes_on(model: ModelServer, tmp_path: Path) -> None:
+    begun = threading.Event()
+
+    async def for_ever(stream: ByteStream, asked: Asked) -> None:
+        begun.set()
+        await endless(lambda _: b": still here\n\n", 0.05)(stream, asked)
+
+    model.behaviours[:] = [for_ever]
+    model.add("hello")
+    script = (
+        "import signal\nfrom hermes import AIAgent\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"agent = AIAgent('m', api_key='sk-fake', base_url='{model.url}/v1', quiet_mode=True, home={str(tmp_path)!r})\n"
+        "try:\n    agent.chat('go')\nexcept KeyboardInterrupt:\n    print('stopped', flush=True)\n"
+        "print(agent.chat('again'))"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as child:
+        assert begun.wait(50)
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=50)
+    assert said == "stopped\nhello\n"
+    assert [m["content"] for m in model.asked[-1].body["messages"] if m["role"] == "user"] == ["go", "again"]
