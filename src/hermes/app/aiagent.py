@@ -84,7 +84,7 @@ class AIAgent:
         # Of the stack alone: what is called for us must not keep us.
         weakref.finalize(self, self._stack.close).atexit = False
         _at_the_end(self._stack)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._opened: tuple[BlockingPortal, Assistant] | None = None
         self._session: Session | None = None
         self.session_id = session_id
@@ -105,17 +105,19 @@ class AIAgent:
     ) -> dict[str, Any]:
         """Ask, and return the answer with all that was said; a history that is given begins a session of its own."""
         history: tuple[Message, ...] = ()
-        if conversation_history is not None:
-            _, assistant = self._open()
-            history = from_plain(conversation_history, assistant.now())
-            self._session, self.session_id, self._said = None, None, []
-        ended = self._take(user_message, system_message, history, None)
+        with self._lock:
+            if conversation_history is not None:
+                _, assistant = self._open()
+                history = from_plain(conversation_history, assistant.now())
+                self._session, self.session_id, self._said = None, None, []
+            ended = self._take(user_message, system_message, history, None)
+            said = [_bare(plain(message)) for message in self._said]
         if ended.error is not None and not isinstance(ended.error, LimitReached):
             raise ended.error
         return {
             "final_response": ended.text,
             "error": None if ended.error is None else str(ended.error),
-            "messages": [_bare(plain(message)) for message in self._said],
+            "messages": said,
             "api_calls": ended.ending.steps,
             "completed": ended.ending.state == "done",
             "session_id": ended.session.id,
@@ -123,13 +125,14 @@ class AIAgent:
 
     def get_trajectory(self) -> dict[str, Any]:
         """Return all that was said as training data."""
-        _, assistant = self._open()
-        return {
-            "conversations": conversations(self._said, assistant.specs),
-            "timestamp": self._said[-1].at.isoformat() if self._said else "",
-            "model": assistant.model_name,
-            "completed": bool(self._said) and self._said[-1].role == "assistant",
-        }
+        with self._lock:
+            _, assistant = self._open()
+            return {
+                "conversations": conversations(self._said, assistant.specs),
+                "timestamp": self._said[-1].at.isoformat() if self._said else "",
+                "model": assistant.model_name,
+                "completed": bool(self._said) and self._said[-1].role == "assistant",
+            }
 
     def close(self) -> None:
         """Close what was opened: the model, the machine with its processes, the database."""
@@ -187,8 +190,12 @@ class AIAgent:
             managed: AbstractContextManager[Assistant] = portal.wrap_async_context_manager(opening)
             try:
                 self._opened = (portal, self._stack.enter_context(managed))
-            except BaseExceptionGroup as several:
-                raise _first(several) from several
+            except BaseException as error:
+                # The loop that was begun for it is of no use to anybody.
+                self._stack.close()
+                if isinstance(error, BaseExceptionGroup):
+                    raise _first(error) from error
+                raise
         return self._opened
 
     async def _find(self, assistant: Assistant) -> tuple[Session, bool]:

@@ -209,3 +209,12 @@ def test_ctrl_c_stops_the_run_and_the_agent_goes_on(model: ModelServer, tmp_path
         said, _ = child.communicate(timeout=50)
     assert said == "stopped\nhello\n"
     assert [m["content"] for m in model.asked[-1].body["messages"] if m["role"] == "user"] == ["go", "again"]
+
+
+def test_one_that_cannot_be_opened_leaves_no_thread(model: ModelServer, tmp_path: Path) -> None:
+    hermes = agent(model, tmp_path, enabled_toolsets=["nonsense"])
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            hermes.chat("a")
+    assert not any(thread.name == "hermes-agent" for thread in threading.enumerate())
+    hermes.close()
