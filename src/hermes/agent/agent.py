@@ -35,7 +35,22 @@ class Agent:
         goes wrong later ends the run, and is told in `Ended.error`.
         """
         work = await self._beginning.begin(turn, is_held=False)
-        ended, last = await self._finish(turn, work, is_held=False)
+        return await self._end(turn, work, *await self._finish(turn, work, is_held=False))
+
+    async def compact(self, turn: Turn) -> Ended:
+        """Make what the model is sent of a session shorter, because a person wants it. A run of its own, in which
+        nothing is said; `Ended.ending.reason` says what it brought. Raises as `run` does.
+        """
+        work = await self._beginning.begin(replace(turn, parts=(), is_new=False), is_held=False, is_quiet=True)
+        return await self._end(turn, work, *await self._finish(turn, work, is_held=False, act=_compact))
+
+    async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
+        """Take a turn in a lane that the caller holds; the caller stores the returned work with the end of its job."""
+        work = await self._beginning.begin(turn, is_held=True)
+        return await self._finish(turn, work, is_held=True)
+
+    async def _end(self, turn: Turn, work: Work, ended: Ended, last: Callable[[Tx], bool]) -> Ended:
+        """Store the end of a run that holds its own lane, and keep its conversation at hand."""
         try:
             await work.record.end(last, ended.ending)
         except LeaseLost:
@@ -45,22 +60,6 @@ class Agent:
         if ended.error is None:
             self._beginning.keep(turn, work.talk)
         return ended
-
-    async def compact(self, turn: Turn) -> Ended:
-        """Make what the model is sent of a session shorter, because a person wants it. A run of its own, in which
-        nothing is said; `Ended.ending.reason` says what it brought. Raises as `run` does.
-        """
-        work = await self._beginning.begin(replace(turn, parts=(), is_new=False), is_held=False, is_quiet=True)
-        ended, last = await self._finish(turn, work, is_held=False, act=_compact)
-        await _write_down(work, ended, last)
-        if ended.error is None:
-            self._beginning.keep(turn, work.talk)
-        return ended
-
-    async def run_held(self, turn: Turn) -> tuple[Ended, Callable[[Tx], bool]]:
-        """Take a turn in a lane that the caller holds; the caller stores the returned work with the end of its job."""
-        work = await self._beginning.begin(turn, is_held=True)
-        return await self._finish(turn, work, is_held=True)
 
     async def _finish(
         self, turn: Turn, work: Work, *, is_held: bool, act: Callable[[Work], Awaitable[Answer]] = drive
