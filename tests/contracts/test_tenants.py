@@ -220,6 +220,7 @@ def _calls_of_the_agent(home: Home) -> dict[str, Call]:
         "message.first_of_user": lambda tx, p: message.first_of_user(tx, p, name),
         "run.start": lambda tx, p: run.start(tx, p, replace(home.run, id=RunId("new"))),
         "run.end": lambda tx, p: run.end(tx, p, home.run.id, "done", None, steps=1),
+        "run.get": lambda tx, p: run.get(tx, p, home.run.id),
         "run.is_running": lambda tx, p: run.is_running(tx, p, home.run.id),
         "run.unfinished": lambda tx, p: run.unfinished(tx, p, name),
         "run.of_session": lambda tx, p: run.of_session(tx, p, name),
