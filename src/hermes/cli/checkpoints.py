@@ -100,7 +100,13 @@ def _restore(arguments: argparse.Namespace) -> int:
             say(document({**asdict(done), "restored": len(done.differences) - len(done.failed)}))
         else:
             say(f"{many(len(done.differences) - len(done.failed), 'file')} brought back")
+            if done.objects:
+                say(f"{many(done.objects, 'object')} of git brought back")
+            if done.missing:
+                say(f"not covered, and as it was a moment ago: {clean(done.missing)}")
             say(f"to undo this: hermes checkpoints restore {done.undo}")
+            if done.undo_missing and done.undo_missing != done.missing:
+                say(f"what that does not bring back: {clean(done.undo_missing)}")
         if done.failed:
             raise Unavailable("not brought back: " + "; ".join(done.failed))
         return 0

@@ -23,7 +23,8 @@ from hermes.domain.errors import HermesError, NotFound, Unavailable
 from hermes.domain.records import dataclass
 from hermes.domain.tool import ToolContext
 from hermes.machines.files import LocalFiles
-from hermes.machines.manifest import Bounds, Kept, Manifest, Scan, State, scan
+from hermes.machines.manifest import Bounds, Kept, Manifest, Scan, State, is_of_git, scan
+from hermes.machines.objects import Objects
 from hermes.machines.outside import OldFile, OldFiles
 
 T = TypeVar("T")
@@ -68,6 +69,12 @@ class Restored:
     differences: tuple[Difference, ...]
     failed: tuple[str, ...]
     undo: str
+    objects: int = 0
+    """How many objects of git came back."""
+    missing: str = ""
+    """What was not in the checkpoint, and so is as it is now."""
+    undo_missing: str = ""
+    """What of now is not in the way back."""
 
 
 class Checkpoints:
@@ -162,15 +169,21 @@ class Checkpoints:
         differences = await _in_thread(lambda: self._differences(wanted, workspace))
         root = Path(wanted.workspace)
         failed = []
+        back, lost = await _in_thread(lambda: self._objects(root).bring_back(wanted.id, root))
+        if lost:
+            failed.append(f"{lost:,} objects of git are lost")
         for one in differences:
             try:
                 await self._bring_back(wanted, one, root)
             except HermesError as error:
                 failed.append(f"{one.path}: {error}")
-        return Restored(tuple(differences), tuple(failed), undo.id)
+        return Restored(tuple(differences), tuple(failed), undo.id, back, wanted.missing, undo.note)
 
     async def _bring_back(self, wanted: Manifest, one: Difference, root: Path) -> None:
         path = root / one.path
+        if one.path in wanted.folders:
+            await _in_thread(lambda: _make_folder(path))
+            return
         if one.kind == "added":
             await self._files.remove(path)
             return
@@ -201,10 +214,17 @@ class Checkpoints:
             files = _packed(root, found, last, place / f"{name}.pack")
             for link, target in found.links.items():
                 files[link] = Kept(State(0, 0, 0, 0, 0), target=target)
-            made = Manifest(name, run, at, str(root), files, tuple(found.left_out), found.is_complete, why)
+            objects = self._objects(root).keep(name, root, found.repositories)
+            left_out, folders, skipped = map(tuple, (found.left_out, found.folders, found.skipped))
+            made = Manifest(
+                name, run, at, str(root), files, left_out, found.is_complete, why, folders, skipped, objects
+            )
             _write_whole(place / f"{name}.json", msgspec.json.encode(made))
             self._forget_old(workspace)
         return made
+
+    def _objects(self, workspace: Path) -> Objects:
+        return Objects(self._place(workspace) / "objects")
 
     def _all(self, workspace: Path) -> Iterator[Manifest]:
         for path in sorted(self._place(workspace).glob("*.json"), reverse=True):
@@ -228,6 +248,7 @@ class Checkpoints:
             return
         for name in names[: -self._kept]:
             (place / f"{name}.json").unlink(missing_ok=True)
+        self._objects(workspace).forget(names[-self._kept :])
         used = {kept.pack for one in self._all(workspace) for kept in one.files.values()}
         for pack in place.glob("*.pack"):
             if pack.stem not in used:
@@ -288,11 +309,16 @@ def _compared(wanted: Manifest, now: Scan, root: Path) -> list[Difference]:
     for name, kept in wanted.files.items():
         if not os.path.lexists(root / name):
             found.append(Difference(name, "removed"))
+        elif is_of_git(name):
+            # What git has done since is not undone; only what is gone comes back.
+            continue
         elif not _is_same(root / name, kept, now, name):
             found.append(Difference(name, "changed"))
     if wanted.is_complete:
         spared = {*wanted.files, *wanted.left_out}
-        found += [Difference(name, "added") for name in (*now.files, *now.links) if name not in spared]
+        new = (name for name in (*now.files, *now.links) if name not in spared and not is_of_git(name))
+        found += [Difference(name, "added") for name in new]
+    found += [Difference(name, "removed") for name in wanted.folders if not os.path.lexists(root / name)]
     return sorted(found, key=lambda one: one.path)
 
 
@@ -335,6 +361,12 @@ def _write_whole(path: Path, content: bytes) -> None:
     part.rename(path)
 
 
+def _make_folder(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    if os.path.realpath(path) != str(path):
+        raise Unavailable("a link has come into its way; look at its folder")
+
+
 def _link(path: Path, target: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.realpath(path.parent) != str(path.parent):
@@ -364,6 +396,4 @@ def _alone(place: Path) -> Iterator[None]:
 
 
 def _described(made: Manifest) -> Checkpoint:
-    notes = [f"{len(made.left_out):,} files are too large or cannot be read"] if made.left_out else []
-    notes += [] if made.is_complete else ["there are more files than are kept"]
-    return Checkpoint(made.id, made.run, made.at, Path(made.workspace), len(made.files), "; ".join(notes), made.why)
+    return Checkpoint(made.id, made.run, made.at, Path(made.workspace), len(made.files), made.missing, made.why)

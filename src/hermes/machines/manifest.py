@@ -5,7 +5,7 @@ Invariant: bounded in files and bytes; what is left out is known by name, or the
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -14,9 +14,18 @@ import msgspec
 from hermes.domain.records import dataclass
 
 LEFT_OUT_FOLDERS = frozenset(
-    {".git", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox"}
+    {"node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox"}
 )
+GIT = ".git"
+_OF_GIT = frozenset(
+    {
+        *("HEAD", "ORIG_HEAD", "packed-refs", "index", "config", "config.worktree", "shallow", "description"),
+        *("refs", "logs", "info", "hooks"),
+    }
+)
+"""What of a repository is kept as files are; its objects are kept by links."""
 _MOST_NAMED = 1_000
+_MOST_SAID = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 class Manifest(msgspec.Struct, frozen=True):
     """A workspace at one moment. `left_out` are files that were too large; `is_complete` is False when more is
-    missing than could be named.
+    missing than could be named. `folders` are empty ones, `skipped` those that are never looked into.
     """
 
     id: str
@@ -66,6 +75,17 @@ class Manifest(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     is_complete: bool = True
     why: str = ""
+    folders: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    objects_left_out: int = 0
+
+    @property
+    def missing(self) -> str:
+        """Say what is not in it; empty when nothing is missing."""
+        said = [_listed("left out", self.skipped), _listed("too large or not readable", self.left_out)]
+        said += [f"{self.objects_left_out:,} objects of git"] if self.objects_left_out else []
+        said += [] if self.is_complete else ["there are more files than are kept"]
+        return "; ".join(one for one in said if one)
 
 
 @dataclass(slots=True)
@@ -74,6 +94,9 @@ class Scan:
 
     files: dict[str, State] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    repositories: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     is_complete: bool = True
     total: int = 0
@@ -89,7 +112,7 @@ class Scan:
 def scan(workspace: Path, bounds: Bounds) -> Scan:
     """Look at every file; follow no link."""
     found = Scan()
-    for entry, name in _entries(workspace):
+    for entry, name in _entries(workspace, found):
         if len(found.files) + len(found.links) >= bounds.files:
             found.is_complete = False
             return found
@@ -128,17 +151,40 @@ def _is_text(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= one <= "\udfff" for one in name)
 
 
-def _entries(workspace: Path) -> Iterator[tuple["os.DirEntry[str]", str]]:
+def _listed(what: str, names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    first = ", ".join(names[:_MOST_SAID])
+    return f"{what}: {first}" + (f" and {len(names) - _MOST_SAID:,} more" if len(names) > _MOST_SAID else "")
+
+
+def _entries(workspace: Path, found: Scan) -> Iterator[tuple["os.DirEntry[str]", str]]:
     folders = [(str(workspace), "")]
     while folders:
         place, prefix = folders.pop()
         try:
             with os.scandir(place) as entries:
-                for entry in sorted(entries, key=lambda one: one.name):
-                    name = f"{prefix}{entry.name}"
-                    if not entry.is_dir(follow_symlinks=False):
-                        yield entry, name
-                    elif entry.name not in LEFT_OUT_FOLDERS:
-                        folders.append((entry.path, f"{name}/"))
+                inside = sorted(entries, key=lambda one: one.name)
         except OSError:
+            found.leave_out(prefix)
             continue
+        if not inside and prefix and _is_text(prefix):
+            found.folders.append(prefix.removesuffix("/"))
+        is_git = prefix == f"{GIT}/" or prefix.endswith(f"/{GIT}/")
+        for entry in inside:
+            name = f"{prefix}{entry.name}"
+            if is_git and entry.name not in _OF_GIT:
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry, name
+            elif entry.name not in LEFT_OUT_FOLDERS:
+                folders.append((entry.path, f"{name}/"))
+                if entry.name == GIT and _is_text(name):
+                    found.repositories.append(name)
+            elif len(found.skipped) < _MOST_NAMED and _is_text(name):
+                found.skipped.append(name)
+
+
+def is_of_git(name: str) -> bool:
+    """Whether a file belongs to a repository and not to the work in it."""
+    return GIT in name.split("/")[:-1]

@@ -1,6 +1,8 @@
 """Checkpoints of a workspace: kept before the first change, brought back whole."""
 
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -117,7 +119,7 @@ async def test_what_is_left_out_is_told_and_never_removed(tmp_path: Path, work: 
     kept = Checkpoints(tmp_path / "home", FakeClock(), bounds=Bounds(file_bytes=10))
     put(work, {"small": "x", "large": "x" * 50, ".git/objects/1": "git", "node_modules/m/index.js": "m"})
     made = await kept.keep(work, "r1")
-    assert (made.files, made.note) == (1, "1 files are too large or cannot be read")
+    assert (made.files, made.note) == (1, "left out: node_modules; too large or not readable: large")
     put(work, {"large": "now small", ".git/objects/2": "git"})
     await kept.restore(work, "r1")
     assert set(look(work)) == {"small", "large", ".git/objects/1", ".git/objects/2", "node_modules/m/index.js"}
@@ -236,3 +238,78 @@ async def test_a_thousand_files_are_kept_in_a_moment(kept: Checkpoints, work: Pa
     await kept.keep(work, "r2")
     assert time.monotonic() - began < 0.6
     assert cold < 3
+
+
+def git(folder: Path, *words: str) -> str:
+    told = ("-c", "user.name=x", "-c", "user.email=x@x")
+    done = subprocess.run(["git", *told, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=20)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("gone", [".git/objects", ".git", ".git/refs", ".git/HEAD", "sub/.git"])
+async def test_a_repository_that_was_removed_is_whole_again(kept: Checkpoints, work: Path, gone: str) -> None:
+    for place in (work, work / "sub"):
+        place.mkdir(exist_ok=True)
+        put(place, {"a.txt": "one"})
+        git(place, "init", "-q", ".")
+        git(place, "add", "a.txt")
+        git(place, "commit", "-qm", "one")
+        git(place, "gc", "-q") if place == work else None
+    await kept.keep(work, "r1")
+    path = work / gone
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    done = await kept.restore(work, "r1")
+    assert done.failed == ()
+    for place in (work, work / "sub"):
+        assert "one" in git(place, "log", "--oneline")
+        assert git(place, "fsck", "--full") == ""
+        assert git(place, "status", "--porcelain").replace("?? sub/\n", "") == ""
+
+
+async def test_what_git_has_done_since_is_not_undone(kept: Checkpoints, work: Path) -> None:
+    put(work, {"a.txt": "one"})
+    git(work, "init", "-q", ".")
+    await kept.keep(work, "r1")
+    git(work, "add", "a.txt")
+    git(work, "commit", "-qm", "made since")
+    assert await kept.diff(work, "r1") == []
+    await kept.restore(work, "r1")
+    assert "made since" in git(work, "log", "--oneline")
+
+
+async def test_empty_folders_are_kept(kept: Checkpoints, work: Path) -> None:
+    (work / "a/empty").mkdir(parents=True)
+    await kept.keep(work, "r1")
+    shutil.rmtree(work / "a")
+    assert await kept.diff(work, "r1") == [Difference("a/empty", "removed")]
+    await kept.restore(work, "r1")
+    assert (work / "a/empty").is_dir()
+
+
+async def test_what_is_not_covered_is_named(tmp_path: Path, clock: FakeClock, work: Path) -> None:
+    kept = Checkpoints(tmp_path / "home", clock, bounds=Bounds(file_bytes=10))
+    put(work, {"node_modules/a.js": "x", "large.bin": "x" * 11, "small": "x"})
+    made = await kept.keep(work, "r1")
+    assert "node_modules" in made.note
+    assert "large.bin" in made.note
+    put(work, {"small": "y" * 20})
+    done = await kept.restore(work, "r1")
+    assert (work / "small").read_text() == "x"
+    assert "large.bin" in done.missing
+    assert "small" in done.undo_missing
+
+
+async def test_objects_that_no_checkpoint_names_are_forgotten(tmp_path: Path, clock: FakeClock, work: Path) -> None:
+    kept = Checkpoints(tmp_path / "home", clock, kept=1)
+    git(work, "init", "-q", ".")
+    put(work, {"a.txt": "one"})
+    git(work, "add", "a.txt")
+    await kept.keep(work, "r1")
+    shutil.rmtree(work / ".git")
+    clock.advance(1)
+    git(work, "init", "-q", ".")
+    put(work, {"a.txt": "two"})
+    git(work, "add", "a.txt")
+    await kept.keep(work, "r2")
+    (folder,) = (tmp_path / "home/checkpoints").glob("*/objects")
+    assert len(list(folder.iterdir())) == 2
