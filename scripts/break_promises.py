@@ -139,8 +139,8 @@ BREAKS = (
     Break(
         "a tool does nothing that was not judged",
         "effects/executor.py",
-        "            await self._require(effect, situation, context)\n        await",
-        "            pass\n        await",
+        "                await self._require(effect, situation, context)\n            await",
+        "                pass\n            await",
         EFFECTS,
     ),
     Break(

@@ -339,7 +339,7 @@ def _kind_of(raw: bytes) -> str | None:
     """Say what a picture is by how it begins; its name may be wrong."""
     if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
         return "image/webp"
-    begins = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+    begins = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
     return next((kind for magic, kind in begins if raw.startswith(magic)), None)
 
 
