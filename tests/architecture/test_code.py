@@ -26,6 +26,7 @@ MAY_IMPORT_LATE = (
     "testing/",
     "tools/syntax.py",
     "effects/shell.py",
+    "llm/wire/failing.py",
 )
 
 
