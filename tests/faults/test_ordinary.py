@@ -13,7 +13,11 @@ import pytest
 from hermes.config import Settings
 from hermes.config.variables import process_environment
 from hermes.domain.clock import SystemClock
+from hermes.domain.effect import RunCommand
 from hermes.domain.machine import Command, Finished
+from hermes.domain.principal import Principal
+from hermes.effects.places import Grounds
+from hermes.effects.policy import Situation, judge
 from hermes.machines.local import LocalMachine, open_local
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -144,3 +148,19 @@ def test_there_are_enough_ordinary_commands() -> None:
     assert len(all_lines) >= 500
     assert sum(line.mark == "!" for line in all_lines) <= len(all_lines) * MOST_NETWORK
     assert sum(line.mark in {"-", "%"} for line in all_lines) <= MOST_KEPT
+
+
+def test_nobody_is_asked_about_ordinary_work() -> None:
+    """In the sandbox the text of a command decides nothing; only what leaves it is asked about, host by host."""
+    workspace = Path("/srv/project")
+    grounds = Grounds(home=Path("/home/ada/.hermes"), user_home=Path("/home/ada"))
+    held = Situation(Principal.owner(), "workspace", "sandbox", True, workspace, grounds)
+    every = lines()
+    asked = [line.text for line in every if judge(RunCommand(line.text, workspace), held).decision != "allow"]
+    leaving = sum(line.mark == "!" for line in every)
+    print(f"{len(every)} ordinary commands, {len(asked)} asked about, {leaving} reach for a host")
+    assert asked == []
+    assert len(every) >= 500
+    assert leaving / len(every) <= MOST_NETWORK
+    # What wants to leave the sandbox is another thing.
+    assert judge(RunCommand("make", workspace, is_full=True), held).decision == "ask"
