@@ -12,6 +12,7 @@ from tests.unit.cli.conftest import COMMAND, Shell
 from tests.unit.cli.test_chat import model  # noqa: F401 - a fixture
 
 from hermes.domain.model import ContextOverflow
+from hermes.testing.bad_status import STATUS
 from hermes.testing.model_server import ModelServer
 from hermes.testing.turn import Fail, call
 
@@ -32,6 +33,9 @@ def test_an_unknown_session_is_named_with_where_to_look(shell: Shell, model: Mod
 def test_an_unknown_provider_and_an_unknown_model_are_told_apart(shell: Shell, model: ModelServer) -> None:  # noqa: F811
     shell("-z", "hi", "--set", "model.provider=nosuch", code=5)
     assert "nosuch" in one_line(shell)
+    model.behaviours.append(STATUS["404, model"][0])
+    shell("-z", "hi", "-m", "openai/gpt-nonsuch", code=5)
+    assert "gpt-nonsuch" in one_line(shell)
 
 
 def test_a_large_a_binary_and_an_odd_file_are_told_of_and_the_run_goes_on(
